@@ -24,6 +24,7 @@ type buildCommand struct {
 	data
 	output
 	traces.Flag
+	cli.LetterFlag
 	Model       string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool     `env:"-" help:"Print the rows, units, price and time that the build, or --prune, would take, and change nothing. Search indexes are left out."`
@@ -110,7 +111,7 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	defer end()
 	values := c.DryRun || c.Abort // of these, search has no part
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}
