@@ -13,6 +13,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ type Catalog struct {
 	row     owntable.CatalogRow
 	looked  time.Time                 // when Unfinished last read the row
 	tables  map[string]store.Identity // of the model, as they were last identified; replaced, and never changed
+	held    []fenced                  // as they were when this program began; replaced, and never changed
+	moved   error                     // refuses what derives here, as of the last read
 }
 
 // Options are what a program says of its model. The zero Options claim nothing.
@@ -100,6 +103,11 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			return err
 		}
 		next, switched, refused := c.program.Start(was, found)
+		if !errors.Is(refused, ErrReplica) {
+			if err := c.fence(ctx, found); err != nil {
+				return err
+			}
+		}
 		for _, s := range switched {
 			if err := said(ctx, s); err != nil {
 				return err
@@ -358,6 +366,9 @@ func (c *Catalog) startAgain() {
 func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (owntable.CatalogRow, error)) (owntable.CatalogRow, error) {
 	for range attempts {
 		was, err := c.read(ctx)
+		if err == nil {
+			err = c.elsewhereNow()
+		}
 		if err != nil {
 			return was, err
 		}
@@ -437,15 +448,29 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 // read reads the row. It decodes only a row that it has not decoded before.
 // The row that it returns shares memory with later calls: Clone it before changing it.
 func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
-	is, err := store.GetRow(ctx, c.store, owntable.Catalog(c.model.Name))
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	refs := []store.Ref{owntable.Catalog(c.model.Name)}
+	for i := range held {
+		refs = append(refs, held[i].Ref)
+	}
+	rows, err := c.store.Get(ctx, refs)
 	if errors.Is(err, store.ErrNoTable) {
 		c.startAgain()
 	}
 	if err != nil {
 		return owntable.CatalogRow{}, fmt.Errorf("reading the catalog of model %s: %w", c.model.Name, err)
 	}
+	is := rows[0]
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.moved = nil
+	for i := range held {
+		now := held[i]
+		now.RegionFence = owntable.RegionFenceFrom(rows[i+1])
+		c.moved = errors.Join(c.moved, c.elsewhere(now))
+	}
 	if c.seen != nil && value.EqualItems(c.seen, is) {
 		return c.row, nil
 	}
@@ -547,6 +572,17 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	}
 	if refused = c.program.follows(row, found); refused == nil {
 		_, _, refused = c.program.Start(row, found)
+	}
+	if refused == nil {
+		all, err := c.fences(ctx, found)
+		if err != nil {
+			return row, nil, err
+		}
+		for _, f := range all {
+			if f.Region != "" {
+				refused = cmp.Or(refused, c.elsewhere(f))
+			}
+		}
 	}
 	return row, refused, nil
 }

@@ -196,7 +196,7 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 	}
 	if f.Own != "" {
 		if was.Own != "" && was.Own != f.Own { // its ledgers are older than what rows show
-			p.lose(&next, f.Now, func(*model.Derivation, owntable.Derived) bool { return true })
+			p.lose(&next, f.Now, allLack)
 		}
 		next.Own = f.Own
 	}
@@ -223,6 +223,9 @@ func withoutBegun(next *owntable.CatalogRow, was owntable.CatalogRow) {
 		}
 	}
 }
+
+// allLack says that everything lacks changes.
+func allLack(*model.Derivation, owntable.Derived) bool { return true }
 
 // lose makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the
 // builds that count it and are not shown yet. d is nil for what another program derives.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"time"
 
 	"weir/internal/deadletter"
 	"weir/internal/model"
@@ -43,6 +44,8 @@ type Letter struct {
 	Raw    string          `json:"raw,omitempty"`
 	// Cut has size and hash of what was too large to keep.
 	Cut string `json:"cut,omitempty"`
+	// Expires is when the record or the bytes are deleted, or were.
+	Expires string `json:"expires,omitempty"`
 }
 
 // LetterOf makes it from a dead letter, without what the model hides. Times are in UTC; a record is shown with the types of its values, as
@@ -62,6 +65,9 @@ func LetterOf(m *model.Model, d *deadletter.Letter) Letter {
 	}
 	if !d.Time.IsZero() && d.Time.Unix() != 0 {
 		s.Time = d.Time.Format("2006-01-02T15:04:05Z")
+	}
+	if !d.Until.IsZero() {
+		s.Expires = d.Until.Format(time.RFC3339)
 	}
 	if len(d.Record) > 0 {
 		s.Record = value.AppendTypedItem(nil, d.Record)

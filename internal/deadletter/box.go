@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -18,10 +19,17 @@ import (
 type Box struct {
 	Model *model.Model
 	Store store.Store
+	// TTL is how long letters that are kept have their rows; see Options.LetterTTL of package system.
+	TTL time.Duration
+	Now func() time.Time
 }
 
 // wholeKinds are the kinds of letters whose record a retry reads. Those of amounts stand in transactions with others, and are cut.
 var wholeKinds = []Kind{Row, Follow, Notification, Document, Record}
+
+// expires reports whether the body of a kind of letters is a row of the application, which TTL may delete. The others say what a
+// ledger or a stream lacks, in amounts and keys.
+func (k Kind) expires() bool { return k == Image || slices.Contains(wholeKinds, k) }
 
 // letterOf encodes a dead letter as a row of our own table holds it.
 func (b Box) letterOf(d *Letter) *owntable.LetterRow {
@@ -32,6 +40,9 @@ func (b Box) letterOf(d *Letter) *owntable.LetterRow {
 	if t := b.Model.Table(d.Row.Table); t != nil {
 		l.Key = t.Item(d.Row.Key)
 	}
+	if b.TTL > 0 && d.Kind.expires() {
+		l.Until = b.Now().Add(b.TTL).Unix()
+	}
 	l.Adds = seq.Map(d.Adds, func(a projections.Add) value.Attr { return value.Attr{Name: a.Field, Value: a.Amount} })
 	return l
 }
@@ -41,6 +52,10 @@ func (b Box) deadOf(l *owntable.LetterRow) Letter {
 	d := Letter{
 		ID: l.ID, Kind: Kind(l.Kind), Target: l.Target, Reason: l.Reason, ShardKey: l.ShardKey, Source: l.Source,
 		Position: l.Position, Time: l.Time, Record: l.Record, Raw: l.Raw, Cut: l.Cut, parts: l.Parts,
+	}
+	if l.Until > 0 {
+		d.Until = time.Unix(l.Until, 0).UTC()
+		d.Expired = !b.Now().Before(d.Until)
 	}
 	d.Row.Table = l.Table
 	if t := b.Model.Table(l.Table); t != nil && l.Key != nil {
@@ -70,7 +85,7 @@ func (b Box) Each(ctx context.Context, yield func(Letter) error) error {
 // ErrNoDead says that there is no dead letter with the id.
 var ErrNoDead = errors.New("there is no dead letter with this id")
 
-// ByID reads a dead letter with all its parts, or returns ErrNoDead. A letter of which parts are missing is read again: it
+// ByID reads a dead letter with all its parts that have not expired, or returns ErrNoDead. A letter of which parts are missing is read again: it
 // may have been deleted since its head was read, and kept again.
 func (b Box) ByID(ctx context.Context, id string) (Letter, error) {
 	at := owntable.Letter(b.Model.Name, id)
@@ -84,6 +99,9 @@ func (b Box) ByID(ctx context.Context, id string) (Letter, error) {
 			return Letter{}, fmt.Errorf("%s: %w", id, ErrNoDead)
 		}
 		l := owntable.LetterFrom(head)
+		if d := b.deadOf(&l); d.Expired {
+			return d, nil
+		}
 		var parts []value.Item
 		if refs := l.BodyParts(b.Model.Name); len(refs) > 0 {
 			if parts, err = b.Store.Get(ctx, refs); err != nil {

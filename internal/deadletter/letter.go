@@ -65,6 +65,9 @@ type Letter struct {
 
 	// Cut has the size and the hash of a record, bytes or amounts that were too large to keep; "" for none.
 	Cut string
+	// Until is when TTL deletes the record or bytes, zero for never. Expired says that they are gone by now.
+	Until   time.Time
+	Expired bool
 
 	parts int // how many rows besides the head hold the body
 }
@@ -158,8 +161,11 @@ func ShardGap(table, shard string, behind events.Position, what string, now time
 // ErrNoRetry says that another attempt cannot have another result.
 var ErrNoRetry = errors.New("a retry would end the same way; correct what it came from, then discard this")
 
-// Whole returns an error that wraps ErrNoRetry if a record, bytes or amounts that a retry needs were cut.
+// Whole returns an error that wraps ErrNoRetry if a record, bytes or amounts that a retry needs were cut, or have expired.
 func (d *Letter) Whole() error {
+	if d.Expired {
+		return fmt.Errorf("%s: its record expired at %s (--letter-ttl); replay the file again, or run projector build MODEL --again: %w", d.ID, d.Until.Format(time.RFC3339), ErrNoRetry)
+	}
 	if d.Cut == "" {
 		return nil
 	}

@@ -21,6 +21,7 @@ const (
 	paramOwn         = "MakeOwnTable"
 	paramRegistry    = "MakeRegistry"
 	paramDerive      = "DeriveIn"
+	paramLetters     = "LetterTtl"
 	paramDataKey     = "DataKeyArn"
 	paramLogKey      = "LogKeyArn"
 	paramDays        = "LogRetentionDays"
@@ -70,6 +71,7 @@ func parameters(p *Plan) []parameter {
 		parameter{Name: paramSubnets, List: true, Help: "The subnets of the functions, separated by commas, if OpenSearch is in a VPC. From there they must reach DynamoDB and its streams."},
 		parameter{Name: paramGroups, List: true, Help: "The security groups of the functions in these subnets, separated by commas."},
 		parameter{Name: paramDerive, Help: "The region that derives, if the tables are global tables."},
+		parameter{Name: paramLetters, Pattern: `^([0-9]+[dh])?$`, Help: "After how long the rows that dead letters keep are deleted, such as 30d. Empty: when the letters are settled."},
 		parameter{Name: paramDataKey, Pattern: arn, Help: "The KMS key of tables and queues. Empty: AWS owned keys."},
 		parameter{Name: paramLogKey, Pattern: arn, Help: "The KMS key of log groups; its policy must allow CloudWatch Logs to use it. Empty: no key of yours."},
 		parameter{Name: paramDays, Default: "30", Number: true, Choices: []string{"1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731", "1096", "1827", "3653"}, Help: "How many days logs are kept."},

@@ -41,6 +41,7 @@ const (
 	envOpenSearch = "WEIR_OPENSEARCH"   // URL of the search cluster
 	envDrained    = "WEIR_DRAINED"      // refused
 	envDeriveIn   = "WEIR_DERIVE_IN"    // the region that derives from global tables
+	envLetterTTL  = "WEIR_LETTER_TTL"   // how long dead letters have the rows that they are about
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
 	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
 	envMetrics    = "WEIR_METRICS"      // event writes metrics for each event, minute (the default) once a minute
@@ -128,7 +129,11 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil, nil, err
 	}
 	at.Writes = budget.New(units, at.Stage.Own())
-	o := system.Options{Writes: true, NoQueries: true, Late: true, DeriveIn: os.Getenv(envDeriveIn), Log: log}
+	var ttl cli.TTL
+	if err := ttl.UnmarshalText([]byte(os.Getenv(envLetterTTL))); err != nil {
+		return nil, nil, cli.Usage("%s is %q; %v", envLetterTTL, os.Getenv(envLetterTTL), err)
+	}
+	o := system.Options{Writes: true, NoQueries: true, Late: true, DeriveIn: os.Getenv(envDeriveIn), LetterTTL: time.Duration(ttl), Log: log}
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
 	}

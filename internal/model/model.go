@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"weir/internal/condition"
+	"weir/internal/owntable"
 	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -415,7 +416,7 @@ func (m *Model) Query(name string) *Query {
 // entity's where, and its primary key matches the entity's templates.
 // It reads no other row, and gives the same answer for the same row always: no entity depends on other rows.
 func (t *Table) Classify(row value.Item) *Entity {
-	if row == nil {
+	if row == nil || owntable.IsRegionFence(row) {
 		return nil
 	}
 	var kind value.Value

@@ -19,7 +19,8 @@ import (
 // history or a notification may be as large as a row, and so may both images of a record. A body that no
 // retry reads has no rows of its own: it is cut, as is one of more than wholeBytes. The letter
 // then says how large it was and its hash, and has the keys of its row. Readers of streams write letters; a retry, a
-// discard, or the event that makes a letter void deletes them. A head has at most 85 KB.
+// discard, or the event that makes a letter void deletes them. A head has at most 85 KB. A body that expires is beside its head,
+// whatever its size: TTL deletes rows, and a head stays until the letter is settled.
 const (
 	inlineBytes = 64 << 10 // the largest packed body in a head
 	partBytes   = 300 << 10
@@ -44,6 +45,7 @@ const (
 	letterBody   = "body"
 	letterWhole  = "whole"
 	letterCut    = "cut"
+	letterUntil  = "until"
 )
 
 var (
@@ -69,6 +71,8 @@ type LetterRow struct {
 	Record   value.Item
 	Raw      string // bytes that are no record
 
+	// Until is when the body expires, in seconds; 0 for never.
+	Until int64
 	// Whole says that a retry reads the body.
 	Whole bool
 	Parts int    // how many rows besides the head hold the body
@@ -93,12 +97,18 @@ func (l *LetterRow) Rows(model string) []store.Write {
 		packed = packer.EncodeAll(value.AppendItem(nil, withoutImages(l.Record)), nil)
 	}
 	var parts []store.Write
-	if len(packed) <= inlineBytes {
+	if l.Until > 0 {
+		head = append(head, attr(letterUntil, value.OfInt(l.Until)))
+	} else if len(packed) <= inlineBytes {
 		head = append(head, attr(letterBody, value.OfBinary(string(packed))))
 		packed = nil
 	}
 	for part := range slices.Chunk(packed, partBytes) {
-		parts = append(parts, store.Write{Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))}})
+		w := store.Write{Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))}}
+		if l.Until > 0 {
+			w.Ops = append(w.Ops, set(Expiry, value.OfInt(l.Until)))
+		}
+		parts = append(parts, w)
 	}
 	head = append(head, attr(letterParts, value.OfInt(int64(len(parts)))))
 	return append([]store.Write{{Ref: Letter(model, l.ID), Put: value.NewItem(head...), If: NotThere()}}, parts...)
@@ -155,6 +165,7 @@ func LetterFrom(head value.Item) LetterRow {
 	}
 	parts, _ := head.Get(letterParts).Int64()
 	l.Parts = int(parts)
+	l.Until, _ = head.Get(letterUntil).Int64()
 	if us, ok := head.Get(letterTime).Int64(); ok {
 		l.Time = time.UnixMicro(us).UTC()
 	}

@@ -24,6 +24,7 @@ type buildCommand struct {
 	data
 	output
 	traces.Flag
+	cli.LetterFlag
 	Model       string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Derivations []string `arg:"" optional:"" name:"derivation" help:"Only these, such as Album.mediaCount or search/albums; all that is shown on the rows of an entity is built together, and so are all copies with what they follow. Without any, all of the model."`
 	DryRun      bool     `env:"-" help:"Print the rows, units, price and time that the build, or --prune, would take, and change nothing. Search indexes are left out."`
@@ -31,6 +32,7 @@ type buildCommand struct {
 	Abort       bool     `xor:"how" env:"-" help:"End builds that rows do not show yet, and remove what they have written."`
 	Prune       bool     `xor:"how" env:"-" help:"Remove what no program derives any more, instead of building: what retired derivations have shown in rows, what builds have replaced, and search indexes of other definitions. Names choose some of what is retired."`
 	Again       bool     `env:"-" help:"Build also values that are live by the model's definitions: after a gap, or when verify finds a wrong count."`
+	TakeOver    bool     `env:"-" help:"Have this region derive from tables that are replicated, instead of the one that does, whose programs refuse from then on. All that rows tell is built again."`
 	From        []string `env:"WEIR_BUILD_FROM" sep:"none" placeholder:"FILE" help:"Put the entries of history that this recording of the stream leads to, and that do not exist yet: a file, a directory of files, - for stdin, or TABLE=FILE. May be given several times."`
 	WriteBudget int      `env:"WEIR_BUILD_WRITE_BUDGET" placeholder:"UNITS" help:"At most so many write units in a second, for values on rows."`
 	Segments    int      `default:"8" help:"How many parts of a table are read at the same time (default ${default})."`
@@ -97,6 +99,10 @@ func (c *buildCommand) Run(p *program) error {
 	if c.Segments < 1 || c.WriteBudget < 0 || c.Examples < 0 {
 		return usage("--segments is at least 1, and --write-budget and --examples are not below 0")
 	}
+	if c.TakeOver && (c.DeriveIn == "" || c.DryRun || c.Abort || c.Prune || len(c.From) > 0 || len(c.Derivations) > 0) {
+		return usage("--take-over builds all that the model derives, and goes with --derive-in")
+	}
+	c.Again = c.Again || c.TakeOver
 	if c.DryRun && c.Abort {
 		return usage("--dry-run is of a build, of --from or of --prune")
 	}
@@ -110,7 +116,7 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	defer end()
 	values := c.DryRun || c.Abort // of these, search has no part
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: values, Writes: !c.DryRun, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}
@@ -130,6 +136,15 @@ func (c *buildCommand) Run(p *program) error {
 		return c.dry(p, s, b)
 	case c.Abort:
 		return c.abort(p, b)
+	}
+	if c.TakeOver {
+		taken, err := part.Runner.Catalog.TakeOver(p.ctx)
+		if err != nil {
+			return err
+		}
+		if taken {
+			fmt.Fprintf(p.stderr, "%s derives from now on\n", c.DeriveIn)
+		}
 	}
 	retired := false
 	if len(c.Derivations) == 0 {

@@ -34,7 +34,7 @@ func (c *buildCommand) recordings(p *program) error {
 		return err
 	}
 	defer end()
-	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true, Writes: !c.DryRun})
+	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true, Writes: !c.DryRun, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}

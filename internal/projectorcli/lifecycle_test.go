@@ -721,7 +721,13 @@ func (l *life) streamOffAndOn() {
 // replicas puts a front before DynamoDB that says that tables are replicated, since DynamoDB Local has no global tables.
 func (l *life) replicas() {
 	l.Helper()
-	to, err := url.Parse(os.Getenv(dynamodbtest.Endpoint))
+	l.Setenv("AWS_ENDPOINT_URL_DYNAMODB", l.replica(os.Getenv(dynamodbtest.Endpoint), "ddblocal", "us-east-1"))
+}
+
+// replica is such a front, of a region whose tables are replicated to another.
+func (l *life) replica(endpoint, region, other string) (at string) {
+	l.Helper()
+	to, err := url.Parse(endpoint)
 	failtest.On(l, err)
 	front := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
@@ -733,7 +739,8 @@ func (l *life) replicas() {
 			if err != nil {
 				return err
 			}
-			body = bytes.Replace(body, []byte(`{"Table":{`), []byte(`{"Table":{"Replicas":[{"RegionName":"us-east-1","ReplicaStatus":"ACTIVE"}],`), 1)
+			body = bytes.Replace(body, []byte(`{"Table":{`), []byte(`{"Table":{"Replicas":[{"RegionName":"`+other+`","ReplicaStatus":"ACTIVE"}],`), 1)
+			body = bytes.Replace(body, []byte(`"TableArn":"arn:aws:dynamodb:ddblocal:`), []byte(`"TableArn":"arn:aws:dynamodb:`+region+`:`), 1)
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			r.Header.Del("X-Amz-Crc32")
 			r.Header.Set("Content-Length", fmt.Sprint(len(body)))
@@ -741,7 +748,7 @@ func (l *life) replicas() {
 		},
 	})
 	l.Cleanup(front.Close)
-	l.Setenv("AWS_ENDPOINT_URL_DYNAMODB", front.URL)
+	return front.URL
 }
 
 func (l *life) replicated() {

@@ -34,6 +34,7 @@ type replayCommand struct {
 	data
 	output
 	assume
+	cli.LetterFlag
 	Model    string   `arg:"" help:"Name of a built-in model or path of a model file."`
 	Files    []string `arg:"" optional:"" name:"file" help:"Recorded files, directories of them, - for stdin, or TABLE=FILE where the records name no table."`
 	Bulk     string   `enum:"auto,never" default:"auto" help:"How rows get into an embedded directory: auto lands many at a time where nothing follows the directory yet; never writes each record by itself."`
@@ -110,7 +111,7 @@ func (c *replayCommand) Run(p *program) error {
 	if err := p.prepareReplay(c.at(), c.Model); err != nil {
 		return err
 	}
-	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true, AssumeComplete: c.AssumeComplete})
+	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type runCommand struct {
 	assume
 	Drained string `hidden:""`
 	serving
+	cli.LetterFlag
 	Console consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
 	Build   string        `enum:"new,never" default:"new" help:"What to do at the start about derivations that have to be built from existing rows: added ones, changed ones, and all of a table that had rows before weir. new builds them beside the stream; never refuses to start."`
 	Lease   time.Duration `default:"30s" help:"On AWS, for how long a process may be silent before another reads in its place (default ${default})."`
@@ -85,7 +86,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	defer end()
 	log := p.log
 	writes := budget.New(c.Budget, c.Deployment().Own())
-	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete})
+	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}

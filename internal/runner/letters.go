@@ -9,7 +9,9 @@ import (
 )
 
 // Letters has the dead letters of the runner's model or, in the runner of a generation, of its build.
-func (r *Runner) Letters() deadletter.Box { return deadletter.Box{Model: r.Model, Store: r.Store} }
+func (r *Runner) Letters() deadletter.Box {
+	return deadletter.Box{Model: r.Model, Store: r.Store, TTL: r.LetterTTL, Now: r.Now}
+}
 
 // Dead lists the dead letters page by page, without their records. Long texts are
 // shortened. Those of ledgers that a build has replaced are left out.

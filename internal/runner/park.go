@@ -114,7 +114,7 @@ func (r *Runner) Retry(ctx context.Context, id string) error {
 	if what, is := lacks[d.Kind]; is {
 		return r.retryStale(ctx, &d, what)
 	}
-	if d.Kind != deadletter.Parked {
+	if d.Kind != deadletter.Parked && !d.Expired {
 		return r.retryKind(ctx, &d)
 	}
 	if err := d.Whole(); err != nil {

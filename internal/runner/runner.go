@@ -61,7 +61,8 @@ type Runner struct {
 	Generation string
 	Named      *atomic.Bool // this program had the catalog name the generation; nil for none
 	Now        func() time.Time
-	Mover      Mover // moves old rows; nil if the model has no migrations
+	LetterTTL  time.Duration // see deadletter.Box
+	Mover      Mover         // moves old rows; nil if the model has no migrations
 	// Catalog decides before each batch whether this program may apply it. nil admits
 	// every batch: for programs that have a store to themselves, such as measurements.
 	Catalog *catalog.Catalog

@@ -49,6 +49,9 @@ type Status struct {
 	// Missing has the targets for which rows count and that do not exist, among the first rows of each table. That is
 	// normal while parents come later.
 	Missing []projections.Missing `json:"missingTargets,omitempty"`
+	// Expired is how many dead letters lack the rows that they are about, because TTL has deleted these. Of letters beyond
+	// the first 1,000 it is not known.
+	Expired int `json:"expiredLetters,omitempty"`
 	// LagAt is when the lags were found out, zero if they were not.
 	LagAt time.Time `json:"lagAt"`
 	// Process is what the server that answers has used; nil if it counts nothing, as on the embedded store.
@@ -243,7 +246,7 @@ func known(ctx context.Context, s *system.System, part *system.Part) (Status, er
 	if st.Search, err = searchOf(ctx, s, part); err != nil {
 		return Status{}, err
 	}
-	if err := st.countUnsent(ctx, part.Runner); err != nil {
+	if err := st.countLetters(ctx, part.Runner); err != nil {
 		return Status{}, err
 	}
 	if refused != nil {
@@ -252,22 +255,25 @@ func known(ctx context.Context, s *system.System, part *system.Part) (Status, er
 	return st, nil
 }
 
-// countUnsent counts the notifications that feeds could not send while their lists were built.
-func (s *Status) countUnsent(ctx context.Context, r *runner.Runner) error {
+// countLetters counts the letters that have expired, and the notifications that feeds could not send while their lists were built.
+func (s *Status) countLetters(ctx context.Context, r *runner.Runner) error {
 	feeds := map[string]*Derivation{}
 	for i := range s.Derivations {
 		if d := &s.Derivations[i]; d.Kind == "feed" {
 			feeds[d.Name] = d
 		}
 	}
-	if len(feeds) == 0 {
-		return nil
+	enough, left := errors.New("enough"), 1_000
+	if len(feeds) > 0 {
+		left = 10_000
 	}
-	enough, left := errors.New("enough"), 10_000
 	err := r.Dead(ctx, func(d deadletter.Letter) error {
 		rule, _, _ := strings.Cut(d.Target, "<")
 		if feed := feeds[rule]; feed != nil && d.Kind == deadletter.Notification && d.Row.Table == "" {
 			feed.Unsent++
+		}
+		if d.Expired {
+			s.Expired++
 		}
 		if left--; left == 0 {
 			return enough
@@ -518,6 +524,9 @@ func (st *Status) Write(to io.Writer) {
 	}
 	for _, b := range st.Builds {
 		fmt.Fprintln(to, b.text())
+	}
+	if st.Expired > 0 {
+		fmt.Fprintf(to, "the rows of %d dead letters have expired, which no retry applies (projector dead list MODEL)\n", st.Expired)
 	}
 	for _, x := range st.Search {
 		fmt.Fprint(to, x.text())

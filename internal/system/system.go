@@ -99,9 +99,11 @@ type Options struct {
 	// AssumeComplete says that the streams of the models' tables still have every change
 	// since the tables were made, where that is not known. See catalog.Found.
 	AssumeComplete bool
-	DeriveIn       string        // see catalog.Found
-	Tracer         runner.Tracer // is told of each batch; nil for none
-	Log            *slog.Logger  // nil is slog.Default()
+	DeriveIn       string // see catalog.Found
+	// LetterTTL is after how long the rows that dead letters have are deleted; 0 for never. The letters stay.
+	LetterTTL time.Duration
+	Tracer    runner.Tracer // is told of each batch; nil for none
+	Log       *slog.Logger  // nil is slog.Default()
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
@@ -187,7 +189,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 				g.part, p.Runner.Generation, p.Runner.Named = p, g.hash, &g.named
 			}
 		}
-		p.Runner.Tracer = o.Tracer
+		p.Runner.Tracer, p.Runner.LetterTTL = o.Tracer, o.LetterTTL
 		p.Runner.Catalog = catalog.New(m, s.Store, s.now, catalog.Options{Assume: o.AssumeComplete, DeriveIn: o.DeriveIn})
 		if !o.NoQueries {
 			var err error
