@@ -28,11 +28,7 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 		return err
 	}
 	for i, p := range refused {
-		now, made := projections.Put{}, false
-		if sources[i] != nil && w.Model.Table(p.Source.Table).Classify(sources[i]) == p.Rule.Source {
-			now, made = Make(p.Rule, sources[i])
-			made = made && projections.SameRow(now.Row, p.Row)
-		}
+		now, made := MakesAt(p.Rule, sources[i], p.Row)
 		if made != (p.Image != nil) || made && !value.EqualItems(now.Image, p.Image) {
 			continue // a newer change of the source decides
 		}

@@ -52,7 +52,7 @@ func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 		if err != nil {
 			return false, err
 		}
-		if p, made := Make(rule, is); made && r.Model.Table(source.Table).Classify(is) == rule.Source && projections.SameRow(p.Row, c.Row) {
+		if _, made := MakesAt(rule, is, c.Row); made {
 			return true, nil
 		}
 	}

@@ -287,12 +287,9 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 // reports whether the row is missing.
 func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source store.Ref, removed bool) (missing bool, err error) {
 	is, err := w.GetRow(ctx, source)
-	if err != nil || is == nil || w.Model.Table(source.Table).Classify(is) != rule.Source {
+	p, made := MakesAt(rule, is, m.Change.Row)
+	if err != nil || !made {
 		return false, err
-	}
-	p, ok := Make(rule, is)
-	if !ok || !projections.SameRow(p.Row, m.Change.Row) {
-		return false, nil
 	}
 	if removed && !m.Change.Time.IsZero() && w.Model.Table(p.Row.Table).Expired(p.Image, m.Change.Time) {
 		return false, nil // TTL would delete it again, for as long as the source stands

@@ -6,6 +6,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/follow"
+	"weir/internal/store"
 	"weir/internal/value"
 )
 
@@ -91,6 +92,15 @@ func sameFollowing(a, b projections.Following) bool {
 func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
 	var faults *projections.Faults
 	return faults.Make(&projections.Change{}, rule, row, false)
+}
+
+// MakesAt returns the row at a key that a rule makes from a row, which may be none of the rule's source. made is false if it
+// makes none there.
+func MakesAt(rule *model.RowRule, from value.Item, row store.Ref) (p projections.Put, made bool) {
+	if rule.Source.Table.Classify(from) == rule.Source {
+		p, made = Make(rule, from)
+	}
+	return p, made && projections.SameRow(p.Row, row)
 }
 
 // Puts returns the rows that a change makes and removes.

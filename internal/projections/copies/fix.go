@@ -63,7 +63,7 @@ func (f *RowFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.Row, f.S
 // Right reports whether the row is as the rule makes it, apart from the values that it follows. TTL may have deleted a row that
 // is not there.
 func (f *RowFix) Right(r *runner.Runner, rows []value.Item) bool {
-	switch p, made := f.makes(r.Model, rows[1]); {
+	switch p, made := MakesAt(f.Rule, rows[1], f.Row); {
 	case !made:
 		return rows[0] == nil
 	case rows[0] == nil:
@@ -71,14 +71,6 @@ func (f *RowFix) Right(r *runner.Runner, rows []value.Item) bool {
 	default:
 		return alone(r).isMade(&p, rows[0])
 	}
-}
-
-// makes returns the row that the rule makes from the source row. made is false if it makes another one, or none.
-func (f *RowFix) makes(m *model.Model, source value.Item) (p projections.Put, made bool) {
-	if source != nil && m.Table(f.Source.Table).Classify(source) == f.Rule.Source {
-		p, made = Make(f.Rule, source)
-	}
-	return p, made && projections.SameRow(p.Row, f.Row)
 }
 
 // Correct makes the row what the rule makes from its source now, or deletes it if the rule
@@ -94,7 +86,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Pos
 	}
 	version := noted[0].Get(owntable.Version)
 	at := runner.FixedAt(events.PositionFrom(version), floor)
-	p, made := f.makes(r.Model, is)
+	p, made := MakesAt(f.Rule, is, f.Row)
 	if !made {
 		return repairGone(ctx, r, f.Row, noted[0], at)
 	}
