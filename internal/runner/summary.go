@@ -67,8 +67,8 @@ func (r *Runner) GroupAt(target store.Ref) *model.Entity {
 }
 
 // ShowGroup is the write that makes the row of a group, as read, show a ledger and the latest of its rows. version is the
-// condition under which the row may be written if it shows a version, or none, that the ledger does not explain. There is
-// nothing to write without Ops and Delete. ErrRefused says that another program's row is there.
+// condition under which the row may be written if it shows a version, or none, that the ledger does not explain. Without Ops
+// and Delete the write is none. ErrRefused says that the row is another program's.
 func (r *Runner) ShowGroup(target store.Ref, e *model.Entity, row, ledger value.Item, latest []value.Attr, version []store.Test) (store.Write, error) {
 	wr := r.summaryWrite(target, e, ledger, latest...)
 	switch other := notOurs(e, row); {
