@@ -20,11 +20,11 @@ entities:
   Order: {where: {type: Order}, key: {PK: "ORDER#{nr}", SK: ORDER}, attributes: {shop: string, at: time, total: number}}
   Day: {where: {type: Day}, key: {PK: "SHOP#{shop}", SK: "DAY#{day}"}, attributes: {orders: number, total: number, average: number, top: number, last: string}}
   Shop: {where: {type: Shop}, key: {PK: SHOPS, SK: "{shop}"}, attributes: {days: number, total: number, best: number}}
-  Top: {where: {type: Top}, key: {PK: "TOP#{day}", SK: "{shop}"}, attributes: {total: number, all: number}}
+  Top: {where: {type: Top}, key: {PK: "TOP#{day}", SK: "{shop}"}, attributes: {total: number, all: number, top: number}}
 derive:
   Day: {group: Order, by: {day: {day: at, zone: Europe/Berlin}}, set: {orders: count, total: {sum: total}, average: {mean: total, round: 1}` + latestSold + `}}
   Shop: {group: Day, set: {days: count, total: {sum: total}, best: {max: top}}}
-  Top: {row: Day, set: {day: day, shop: shop, total: total, all: {follow: Shop.total}}}
+  Top: {row: Day, set: {day: day, shop: shop, total: total, top: top, all: {follow: Shop.total}}}
 `
 
 // latestSold are the values of one order of a day.
@@ -85,7 +85,7 @@ func (f *fixture) compareSold() {
 				days[at].last = max(days[at].last, text("PK")[len("ORDER#"):])
 			}
 		default:
-			have[text("PK")+" "+text("SK")] = fmt.Sprint(text("type"), " ", text("orders"), text("days"), " ", text("total"), " ", text("all"), text("top"), text("best"), " ", text("last"))
+			have[text("PK")+" "+text("SK")] = fmt.Sprint(text("type"), " ", text("orders"), text("days"), " ", text("total"), " ", text("all")+text("top")+text("best"), " ", text("last"))
 		}
 	}
 	want := map[string]string{}
@@ -101,7 +101,7 @@ func (f *fixture) compareSold() {
 		want["SHOPS "+shop] = fmt.Sprint("Shop ", s.n, " ", s.total, " ", s.top, " ")
 	}
 	for at, s := range days { // a copy of a group's row, which follows another one's
-		want["TOP#"+at[1]+" "+at[0]] = fmt.Sprint("Top  ", s.total, " ", shops[at[0]].total, " ")
+		want["TOP#"+at[1]+" "+at[0]] = fmt.Sprint("Top  ", s.total, " ", fmt.Sprint(shops[at[0]].total)+fmt.Sprint(s.top), " ")
 	}
 	for key, is := range want {
 		if have[key] != is {
@@ -126,7 +126,7 @@ func TestLatestAdded(t *testing.T)           { latestAdded(t, open) }
 func TestLatestAddedOnDynamoDB(t *testing.T) { latestAdded(t, openOnDynamoDB) }
 
 func latestAdded(t *testing.T, open func(testing.TB, *model.Model) *fixture) {
-	older := strings.Replace(strings.Replace(strings.Replace(sold, latestSold, "", 1), ", top: number, last: string", "", 1), ", best: {max: top}", ", best: count", 1)
+	older := strings.NewReplacer(latestSold, "", "average: number, top: number, last: string", "average: number", ", best: {max: top}", ", best: count", ", top: top", ", top: total").Replace(sold)
 	f := open(t, load(t, older))
 	order := func(nr int, day string, total int) {
 		f.write("PK", fmt.Sprint("ORDER#", nr), "SK", "ORDER", "type", "Order", "shop", "0", "at", day, "total", total)
@@ -135,9 +135,9 @@ func latestAdded(t *testing.T, open func(testing.TB, *model.Model) *fixture) {
 	order(2, "2026-03-28T22:59:59Z", 2)
 	order(3, "2026-03-28T23:00:00Z", 1)
 	f.catchUp()
-	f.build(owntable.BuildLive, "Day", "Shop")
+	f.build(owntable.BuildLive, soldNames...)
 	f.with(load(t, sold))
-	f.announced("Day", "Shop")
+	f.announced(soldNames...)
 	order(4, "2026-03-28T22:59:59Z", 1)
 	f.write("PK", "ORDER#3", "SK", "ORDER")
 	f.catchUp()
@@ -147,7 +147,7 @@ func latestAdded(t *testing.T, open func(testing.TB, *model.Model) *fixture) {
 		}
 	}
 	f.verified()
-	f.build(owntable.BuildLive, "Day", "Shop")
+	f.build(owntable.BuildLive, soldNames...)
 	f.catchUp()
 	f.compareSold()
 	f.write("PK", "ORDER#4", "SK", "ORDER")
@@ -155,7 +155,7 @@ func latestAdded(t *testing.T, open func(testing.TB, *model.Model) *fixture) {
 	f.catchUp()
 	f.compareSold()
 	f.clock.Add(25)
-	f.build(owntable.BuildVerified, "Day", "Shop")
+	f.build(owntable.BuildVerified, soldNames...)
 	f.write("PK", "ORDER#5", "SK", "ORDER")
 	f.catchUp()
 	f.compareSold()

@@ -20,9 +20,9 @@ import (
 var every = strings.NewReplacer("derive:\n", `  Day:
     where: {type: Day}
     key: {PK: "DAY#{up}", SK: {template: VOTES, case: lower}}
-    attributes: {votes: number, points: number}
+    attributes: {votes: number, points: number, last: number}
 derive:
-  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}
+  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}, last: {latest: points, by: nr}}}
   Task.lastPoints: {latest: Vote.points, by: nr, also: {lastUp: up}}
 `, "model: mixed", "model: every", "  mixed:", "  every:").Replace(mixed)
 
@@ -155,7 +155,7 @@ func remains(f *fixture) {
 	}
 	want := map[string]int64{ // rows of each; -1 stays
 		"Task.votes": 3, "Task.points": 3, "Task.status": 3, "Task.lastPoints": 2, "Tags.tags": 2, "Owned": 3, "Owned.boss": 3,
-		"Day": 2, "Day.votes": 2, "Day.points": 2, "Told": -1, "Log": -1, "Log.name": -1,
+		"Day": 2, "Day.votes": 2, "Day.points": 2, "Day.last": 2, "Told": -1, "Log": -1, "Log.name": -1,
 	}
 	for name, n := range want {
 		r, w := did[name], would[name]
@@ -299,16 +299,16 @@ func TestRemainsOfTwoRules(t *testing.T) {
 // afterwards. Rows that the model shows something on today, or has as the application's, stay: it may
 // have put them.
 func TestRemainsOfAGroup(t *testing.T) {
-	const group = "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n"
+	const group = "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}, last: {latest: points, by: nr}}}\n"
 	for _, c := range []struct {
 		name, later string
 		first       []string
 		why         string
 		rows        int64
 	}{
-		{"values first", applications(), []string{"Day.votes", "Day.points"}, "", 2},
+		{"values first", applications(), []string{"Day.votes", "Day.points", "Day.last"}, "", 2},
 		{"the application's entity", underived(), nil, "Day has such rows, which the application may write", 0},
-		{"with a count", strings.Replace(underived(), "    attributes: {votes: number, points: number}\n", "", 1) + "derive:\n  Day.signs: {count: Sign, to: {up: user}}\n", nil, "stay", 0},
+		{"with a count", strings.Replace(underived(), "    attributes: {votes: number, points: number, last: number}\n", "", 1) + "derive:\n  Day.signs: {count: Sign, to: {up: user}}\n", nil, "stay", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := derivedRows(open(t, load(t, underived()+group)))
@@ -397,7 +397,7 @@ func TestRemainsKeepLedgers(t *testing.T) {
 	const other = "  Task.signs: {count: Sign}\n"
 	for name, later := range map[string]string{
 		"of the row":      applications() + "derive:\n" + other,
-		"of another row":  underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}}}\n",
+		"of another row":  underived() + "derive:\n  Day: {group: Vote, by: {up: up}, set: {votes: count, points: {sum: points}, last: {latest: points, by: nr}}}\n",
 		"of what remains": rewritten(t, applications(), "      closed_at: string\n", "      closed_at: string\n      signs: number\n"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,6 +62,8 @@ var spoils = []spoil{
 	{"movienight", "fact", "weir", []string{"k=fact|movienight", "v"}, setting("v", value.OfMap(nil)), "fact"},
 	{"movienight", "rating lost", "Ratings", []string{"round_id"}, nil, "fact"},
 	{"shop", "value of a group", "shop", []string{"type=day", "total"}, setting("total", value.OfInt(-1)), "Day.total"},
+	{"shop", "latest of a group", "shop", []string{"type=day", "last"}, setting("last", value.OfString("x")), "Day.last"},
+	{"shop", "fact of a group's latest lost", "weir", []string{"k=fact|shop|Day.last", "v"}, nil, "fact"},
 	{"shop", "key of a group's index lost", "shop", []string{"type=day", "GSI1PK"}, without("GSI1PK"), "Day"},
 	{"shop", "row of a group lost", "shop", []string{"type=day"}, nil, "Day"},
 	{"shop", "row of a group of groups lost", "shop", []string{"type=branch"}, nil, "Branch"},

@@ -54,12 +54,14 @@ func inputsOf(m *model.Model) (out []*model.Input) {
 // readers returns the inputs that have an attribute.
 func readers(m *model.Model, e *model.Entity, a *model.Attribute) (out []*model.Input) {
 	is := func(f *model.Field) bool { return f.Declared == a && f.Key == nil }
-	reads := func(in *model.Input) bool {
-		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) }) || slices.ContainsFunc(in.Fields, is)
+	tests := func(in *model.Input) bool {
+		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) })
 	}
-	for _, in := range inputsOf(m) {
-		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) // by the group
-		if reads(in) && !said {
+	inputs := inputsOf(m)
+	for _, in := range inputs {
+		of, _, _ := strings.Cut(in.Derivation, ".")
+		said := slices.ContainsFunc(inputs, func(g *model.Input) bool { return g.Derivation == of && of != in.Derivation && tests(g) }) // by the group
+		if (tests(in) || slices.ContainsFunc(in.Fields, is)) && !said {
 			out = append(out, in)
 		}
 	}
