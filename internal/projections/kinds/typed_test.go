@@ -57,11 +57,13 @@ func readers(m *model.Model, e *model.Entity, a *model.Attribute) (out []*model.
 	tests := func(in *model.Input) bool {
 		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) })
 	}
+	reads := func(in *model.Input) bool { return tests(in) || slices.ContainsFunc(in.Fields, is) }
 	inputs := inputsOf(m)
 	for _, in := range inputs {
 		of, _, _ := strings.Cut(in.Derivation, ".")
-		said := slices.ContainsFunc(inputs, func(g *model.Input) bool { return g.Derivation == of && of != in.Derivation && tests(g) }) // by the group
-		if (tests(in) || slices.ContainsFunc(in.Fields, is)) && !said {
+		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) || // by the group
+			slices.ContainsFunc(inputs, func(g *model.Input) bool { return g.Derivation == of && of != in.Derivation && tests(g) })
+		if reads(in) && !said {
 			out = append(out, in)
 		}
 	}
