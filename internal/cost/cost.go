@@ -77,7 +77,7 @@ func Of(m *model.Model, l Load) []Way {
 	weir := Way{Name: "weir"}
 	if l.Processes > 0 {
 		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+1), WritePrice), millions("read units", each*reads, ReadPrice),
-			millions("calls of GetRecords", float64(l.Shards)*month, poll), {"processes", float64(l.Processes), "tasks", float64(l.Processes) * process}}
+			millions("calls of GetRecords", l.polls()*month, poll), {"processes", float64(l.Processes), "tasks", float64(l.Processes) * process}}
 	} else {
 		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+2), WritePrice), millions("read units", each*reads+float64(l.Shards)*month/300, ReadPrice),
 			millions("invocations", each+month/60, invocation), l.duration(each, 2*targets*float64(len(w.tallies))+one+4), l.logs(events, tables),
@@ -100,6 +100,12 @@ func Of(m *model.Model, l Load) []Way {
 		}
 	}
 	return out
+}
+
+// polls is how often a second a process asks shards. Of many it asks those that gave nothing less often: see package reader.
+func (l Load) polls() float64 {
+	n := float64(l.Shards)
+	return n / min(max(1, n/160), 10)
 }
 
 // millions is a line of something that is charged by the million.

@@ -84,18 +84,21 @@ func TestRunbook(t *testing.T) {
 // recipes are the sections and lines of the page whose steps a test does, with these tests: on DynamoDB Local, but for a hot
 // partition, which that does not have.
 var recipes = map[string][]string{
-	"### Behind the stream":             {"TestBehindOnDynamoDB"},
-	"### Records cannot be applied":     {"TestScriptsOnAWS"},
-	"## After a gap":                    {"TestLifecycleTableOnDynamoDB"},
-	"## A restored table":               {"TestRestoredOnDynamoDB"},
-	"## A table that already has rows":  {"TestExportedOnDynamoDB"},
-	"## Global tables":                  {"TestRegionMoveOnDynamoDB"},
-	"## A stream that was switched off": {"TestLifecycleTableOnDynamoDB"},
-	"a hot partition":                   {"TestHotRow"},
-	"the cluster is down":               {"TestEmbeddedRowsDoNotWaitForSearch", "TestCatchUpBroken"},
+	"### Behind the stream":                                         {"TestBehindOnDynamoDB"},
+	"### Records cannot be applied":                                 {"TestScriptsOnAWS"},
+	"## After a gap":                                                {"TestLifecycleTableOnDynamoDB"},
+	"## A restored table":                                           {"TestRestoredOnDynamoDB"},
+	"## A table that already has rows":                              {"TestExportedOnDynamoDB"},
+	"## Global tables":                                              {"TestRegionMovedOnDynamoDB", "TestRegionLostOnDynamoDB"},
+	"### The own table is lost":                                     {"TestRestoreOnServices"},
+	"### The cluster is replaced by an empty one":                   {"TestRestoreOnServices"},
+	"### A password or a key is rotated":                            {"TestKeyRotated"},
+	"## A stream that was switched off":                             {"TestLifecycleTableOnDynamoDB"},
+	"a hot partition":                                               {"TestHotRow"},
+	"the cluster is down":                                           {"TestEmbeddedRowsDoNotWaitForSearch", "TestCatchUpBroken"},
 	"an index is gone, or the cluster was replaced by an empty one": {"TestIndexGoneOnServices"},
-	"a build stands still":       {"TestManyWrittenOnDynamoDB", "TestFillGoesOnOnServices"},
-	"a wrong model was deployed": {"TestRollBackOnDynamoDB", "TestRollingDeployOnServices"},
+	"a build stands still":                                          {"TestManyWrittenOnDynamoDB", "TestFillGoesOnOnServices"},
+	"a wrong model was deployed":                                    {"TestRollBackOnDynamoDB", "TestRollingDeployOnServices"},
 }
 
 // tests are the names of all tests.

@@ -11,13 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"weir/internal/drivers"
 	"weir/internal/failtest"
-	"weir/internal/owntable"
 )
 
 // recipe is a deployment on DynamoDB Local, for the recipes of the runbook in docs/guide/operations.md.
@@ -88,32 +86,5 @@ func TestBehindOnDynamoDB(t *testing.T) {
 		return len(slices.DeleteFunc(l.rows(), func(row map[string]types.AttributeValue) bool { return !isSlip(row) })) == len(l.orders)
 	})
 	stop()
-	l.exact(m)
-}
-
-// TestRegionMoveOnDynamoDB follows the recipe of another region that derives. There, the rows show what the first region
-// derived, with the versions of its ledgers, and weir's own table is not there.
-func TestRegionMoveOnDynamoDB(t *testing.T) {
-	l := recipe(t)
-	m := l.model(lifeModel + lifeCount + lifeSum)
-	l.deploys(m)
-	l.write(4)
-	for range 3 {
-		l.write(3)
-		l.runs(m, map[string]int{"orders": len(l.orders)})
-	}
-	l.write(3) // what the first region has not derived
-	if _, err := l.db.DeleteTable(t.Context(), &sdk.DeleteTableInput{TableName: aws.String(owntable.TableName)}); err != nil {
-		t.Fatal(err)
-	}
-	l.replicas()
-	there := []string{"--derive-in", "ddblocal"}
-	l.deploys(m)
-	l.ends(exitUsage, append([]string{"run", m, "--build=never", "--addr", "127.0.0.1:0"}, there...), "cannot begin on table Shop", "projector build "+m)
-	l.ends(exitUsage, []string{"build", m, "--derive-in", "us-east-1"}, "us-east-1")
-	l.ends(exitGood, append([]string{"build", m}, there...), "Customer: live")
-	l.exact(m)
-	l.write(2)
-	l.runs(m, map[string]int{"orders": len(l.orders), "total": l.want()["total"]}, there...)
 	l.exact(m)
 }

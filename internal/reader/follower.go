@@ -329,7 +329,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if wake == nil {
 			wake = c.Stop
 		}
-		if last && time.Since(active) >= lag {
+		if last && time.Since(active) >= c.source().Tip().Lag {
 			if !c.holds() {
 				break
 			}

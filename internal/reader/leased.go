@@ -55,6 +55,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -64,7 +65,7 @@ type Options struct {
 	Lease  time.Duration // how long a silent holder keeps the lease; 0 is 30 s
 	Retire time.Duration // how long a finished shard is unlisted before it is removed; 0 is 2 h
 	List   time.Duration // how often shards are listed if nothing signals a change; 0 is 10 s
-	Poll   time.Duration // how often a shard without new records is polled; 0 is 1 s
+	Poll   time.Duration // how often a shard without new records is polled, unless there are many (read.go); 0 is 1 s
 	Log    *slog.Logger  // nil is slog.Default()
 
 	// Window is Follower.Window. It must be well below Lease.
@@ -101,6 +102,7 @@ type Leased struct {
 	other   watch                    // the lease, as another process has it
 	listed  map[string][]store.Shard // of each table, as last listed
 	at      time.Time                // time of the last listing; zero forces another
+	open    int                      // shards of it that are not closed
 	still   map[fault]string         // why tables and shards stand still
 	gone    map[place]int            // unfinished and not listed: in how many listings
 	streams map[string][]string      // the labels of each table's streams; only round uses it
@@ -351,7 +353,10 @@ func (r *Leased) list(ctx context.Context) error {
 func (r *Leased) learn(v *survey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.listed, r.at = v.listed, v.at
+	r.listed, r.at, r.open = v.listed, v.at, 0
+	for _, shards := range v.listed {
+		r.open += len(seq.Where(shards, func(s store.Shard) bool { return !s.Closed }))
+	}
 	gone, missing := map[place]int{}, map[place]int{}
 	for p, s := range v.begun {
 		switch {
@@ -426,5 +431,5 @@ func (r *Leased) Changed(string) (<-chan struct{}, error) {
 
 // Tip adds the lag of polling to the lag of the store.
 func (r *Leased) Tip() store.Tip {
-	return store.Tip{Lag: 3*r.opts.Poll + r.run.Store.Tip().Lag}
+	return store.Tip{Lag: 3*r.quiet() + r.run.Store.Tip().Lag}
 }

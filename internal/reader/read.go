@@ -13,6 +13,8 @@ import (
 
 // page is what was read of a shard last.
 type page struct {
+	read  time.Time
+	empty int       // how many without records there were up to it
 	first time.Time // of its first record; zero if it has none
 	end   bool      // the shard ends behind it
 }
@@ -24,6 +26,9 @@ func (r *Leased) Read(ctx context.Context, table, shard string, after events.Pos
 		return store.Records{}, errElsewhere
 	}
 	at := place{table, shard}
+	if r.isQuiet(at) {
+		return store.Records{}, nil
+	}
 	read, err := r.run.Store.Read(ctx, table, shard, after, limit)
 	switch {
 	case errors.Is(err, store.ErrTrimmed):
@@ -44,15 +49,43 @@ func (r *Leased) Read(ctx context.Context, table, shard string, after events.Pos
 	return read, nil
 }
 
+// Each poll of a shard is charged, also of one that gives nothing. All quiet shards together are polled quietPolls times in the
+// time of Options.Poll, and each at least once in leastPolls times that. A shard is quiet that gave nothing quietPages times: before
+// its records, DynamoDB may give empty pages.
+const (
+	quietPolls = 160
+	leastPolls = 10
+	quietPages = 10
+)
+
+// quiet is how long a quiet shard waits for its next poll.
+func (r *Leased) quiet() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return min(max(r.opts.Poll, r.opts.Poll*time.Duration(r.open)/quietPolls), leastPolls*r.opts.Poll)
+}
+
+// isQuiet reports whether a shard is quiet, and was polled a short while ago. With few shards, none is.
+func (r *Leased) isQuiet(at place) bool {
+	wait := r.quiet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.pages[at]
+	return wait > r.opts.Poll && last.empty >= quietPages && !last.end && r.since(last.read) < wait
+}
+
 // keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
 func (r *Leased) keep(at place, read store.Records) {
-	p := page{end: read.End}
+	p := page{read: r.now(), end: read.End}
 	if len(read.Records) > 0 {
 		p.first = read.Records[0].Time
 		r.alarm(at, p.first)
 	}
 	r.mu.Lock()
 	was := r.pages[at]
+	if len(read.Records) == 0 {
+		p.empty = was.empty + 1
+	}
 	r.pages[at] = p
 	r.mu.Unlock()
 	if p.end && !was.end {
