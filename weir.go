@@ -4,6 +4,7 @@
 //	Load, Parse    read a model
 //	NewHandler     derives from a table's stream in your own Lambda function, beside what else it does with the records
 //	Open           opens the rows, to ask the model's queries
+//	Register       gives a model a Go function, which says what a row adds to sums
 //	Main           makes your program weir, with all its commands
 //
 // Package weirtest tests models in Go tests.
@@ -69,6 +70,36 @@ func rowOf(it value.Item) (row Row, err error) {
 	d.UseNumber()
 	err = d.Decode(&row)
 	return row, err
+}
+
+// Add is what a function adds to the sum of one target row. To has names in the key of that row, such as {"product": "p1"}; a
+// name that it lacks is the source row's of that name. Amount is a number below 10^12 with at most 17 decimals.
+type Add struct {
+	To     map[string]string
+	Amount json.Number
+}
+
+// Register gives the program a function that a model names: sum: Order.points(v1). The row has what the model
+// declares of it, but for hidden attributes. A row contributes what f returns of it, at most 100 additions, and takes that away
+// again when it changes or goes. So f must be pure: for the same row it must return the same, in every process and on any day,
+// and several goroutines may call it. Count the version up, here and in the model, whenever f may return something else: then
+// weir builds the sum again. If f panics, or returns what is no such number or key, the row is a dead letter. Call Register
+// before models are loaded.
+func Register(name string, version int, f func(Row) []Add) {
+	model.Register(model.Function{Name: name, Version: version}, func(it value.Item) (out []model.FunctionAdd, err error) {
+		row, err := rowOf(it)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range f(row) {
+			n, err := value.ParseNumber(a.Amount.String())
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, model.FunctionAdd{To: a.To, Amount: n})
+		}
+		return out, nil
+	})
 }
 
 // Place says where the rows of a model are. The zero Place is DynamoDB, which the environment of the AWS SDK describes. WEIR_STAGE

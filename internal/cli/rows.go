@@ -61,7 +61,7 @@ func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
 
 // usageOf makes a usage error of one of the configuration.
 func usageOf(err error) error {
-	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) {
+	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, model.ErrFunction) {
 		return Usage("%v", err)
 	}
 	return err
