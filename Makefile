@@ -73,7 +73,7 @@ release: ## all files of a release, into dist/: make release VERSION=0.1.0; RELE
 module: ## change the module path, in go.mod and in each import: make module MODULE=example.org/weir
 	@test -n "$(MODULE)" || { echo "say which: make module MODULE=example.org/weir"; exit 2; }
 	old=$$($(GO) list -m) && $(GO) mod edit -module "$(MODULE)" && \
-		git ls-files '*.go' | xargs sed -i "s|\"$$old/|\"$(MODULE)/|g" && gofmt -w cmd internal models scripts
+		git ls-files '*.go' | xargs sed -i -e "s|\"$$old/|\"$(MODULE)/|g" -e "s|^\(import \)*\([[:space:]]*\)\"$$old\"$$|\1\2\"$(MODULE)\"|" && gofmt -w *.go cmd examples internal models scripts weirtest
 
 record: ## make testdata/streams again, from the real DynamoDB Local
 	scripts/dynamodb-local.sh start 8000

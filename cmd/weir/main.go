@@ -4,22 +4,15 @@ package main
 import (
 	"os"
 
-	"weir/internal/ingestcli"
+	"weir"
 	"weir/internal/model"
-	"weir/internal/projectorcli"
 	"weir/internal/simulatorcli"
 )
 
 func main() {
 	model.Called = "weir"
-	run, args := projectorcli.Main, os.Args[1:]
-	if len(args) > 0 {
-		switch args[0] {
-		case "ingest":
-			run, args = ingestcli.Main, args[1:]
-		case "simulator":
-			run, args = simulatorcli.Main, args[1:]
-		}
+	if len(os.Args) > 1 && os.Args[1] == "simulator" {
+		simulatorcli.Main(os.Args[2:])
 	}
-	run(args)
+	weir.Main()
 }

@@ -39,6 +39,14 @@ type Case struct {
 	asks  []ask
 }
 
+// New makes a case that is on no page: rows, as ingest put reads them, and a query with its answer.
+func New(m *model.Model, rows, query, want string) *Case {
+	if !strings.HasSuffix(want, "\n") && want != "" {
+		want += "\n"
+	}
+	return &Case{Title: query, model: m, files: []block{{name: "rows.jsonl", body: rows}}, asks: []ask{{command: "query " + query, want: want}}}
+}
+
 // block is a block of code with a name.
 type block struct {
 	name, body string

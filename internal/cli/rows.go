@@ -61,7 +61,7 @@ func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
 
 // usageOf makes a usage error of one of the configuration.
 func usageOf(err error) error {
-	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) {
+	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, model.ErrFunction) {
 		return Usage("%v", err)
 	}
 	return err
@@ -74,7 +74,7 @@ func Open(ctx context.Context, at drivers.Place, names []string, o system.Option
 	if err != nil {
 		return nil, err
 	}
-	return openModels(ctx, at, models, o)
+	return OpenModels(ctx, at, models, o)
 }
 
 // OpenNamed is Open for one model whose file may be gone. gone says that it is: then nothing of the
@@ -88,7 +88,7 @@ func OpenNamed(ctx context.Context, at drivers.Place, name string, o system.Opti
 	if missing != nil && !gone {
 		return nil, false, missing
 	}
-	if s, err = openModels(ctx, at, []*model.Model{m}, o); err != nil || !gone {
+	if s, err = OpenModels(ctx, at, []*model.Model{m}, o); err != nil || !gone {
 		return s, gone, err
 	}
 	row, err := s.Models[0].Runner.Catalog.Row(ctx)
@@ -110,8 +110,8 @@ func Flags(at drivers.Place, o system.Options) []model.Flag {
 	return flags
 }
 
-// openModels is Open for models that are loaded.
-func openModels(ctx context.Context, at drivers.Place, models []*model.Model, o system.Options) (*system.System, error) {
+// OpenModels is Open for models that are loaded.
+func OpenModels(ctx context.Context, at drivers.Place, models []*model.Model, o system.Options) (*system.System, error) {
 	for _, m := range models {
 		m.Flags = Flags(at, o)
 	}

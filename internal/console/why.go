@@ -41,6 +41,9 @@ func contributors(e *model.Entity, attr string) (out []contributor) {
 			continue
 		}
 		for _, s := range t.Sources {
+			if s.Amount != nil && s.Amount.Function != nil {
+				continue // which rows it adds to is not known without asking it
+			}
 			out = append(out, contributor{t.Name, t.Kind.Keyword, s.Entity, amountOf(s), []*model.Input{&s.Input, &s.Given}, e, keyBy(s.TargetOf), s.To})
 		}
 	}

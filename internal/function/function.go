@@ -55,28 +55,39 @@ const (
 // function could not begin: it has handled nothing, and Lambda keeps the records.
 func Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	limitMemory()
+	h, closing, err := Open(ctx, nil, stdout, stderr)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	runtime.StartWithOptions(h, runtime.WithContext(ctx))
+	return nil
+}
+
+// Open makes the handler of a model, or of the one in the environment if m is nil. The caller calls closing when done.
+func Open(ctx context.Context, m *model.Model, stdout, stderr io.Writer) (h runtime.Handler, closing func() error, err error) {
 	log := logs.JSON(stderr, slog.LevelInfo)
 	spans, err := traces.Open(ctx, traces.Mode(os.Getenv(envTraces)), "weir", cli.Version(), log)
 	if err != nil {
-		return cli.Usage("%s: %v", envTraces, err)
+		return nil, nil, cli.Usage("%s: %v", envTraces, err)
 	}
-	defer spans.Close()
-	var h runtime.Handler
 	var s *system.System
 	switch is := os.Getenv(envQueries); is {
 	case "":
-		h, s, err = newHandler(ctx, stdout, log, spans)
+		h, s, err = newHandler(ctx, m, stdout, log, spans)
 	case "1":
-		h, s, err = newQueries(ctx, log)
+		h, s, err = newQueries(ctx, m, log)
 	default:
 		err = cli.Usage("%s is %q; it is 1, for a function that answers queries, or not set", envQueries, is)
 	}
 	if err != nil {
-		return err
+		spans.Close()
+		return nil, nil, err
 	}
-	defer s.Close()
-	runtime.StartWithOptions(traced(h, spans), runtime.WithContext(ctx))
-	return nil
+	return traced(h, spans), func() error {
+		defer spans.Close()
+		return s.Close()
+	}, nil
 }
 
 // limitMemory lets the heap grow to three quarters of the memory that Lambda gives before it is collected without delay:
@@ -116,8 +127,8 @@ func traced(h runtime.Handler, spans *traces.Tracing) runtime.Handler {
 // newHandler makes the function's handler from its environment, and opens the system that it works on, which the
 // caller closes. What is wrong with the environment is a usage error that names the variable: the function then
 // fails at its start, and Lambda keeps the records.
-func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *traces.Tracing) (*lambda.Handler, *system.System, error) {
-	name, at, err := placeOfEnvironment(log)
+func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog.Logger, spans *traces.Tracing) (*lambda.Handler, *system.System, error) {
+	models, at, err := placeOfEnvironment(ctx, m, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +148,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	if spans != nil {
 		o.Tracer, at.Observe = spans, spans.Observer
 	}
-	s, err := cli.Open(ctx, at, []string{name}, o)
+	s, err := cli.OpenModels(ctx, at, models, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -149,26 +160,26 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 		return nil
 	})
 	h.Names = s.Names
-	model := s.Models[0].Model.Name
+	called := s.Models[0].Model.Name
 	each := os.Getenv(envMetrics)
 	if each != "" && each != "event" && each != "minute" {
 		s.Close()
 		return nil, nil, cli.Usage("%s is %q; it is event or minute", envMetrics, each)
 	}
-	meter := &meter{in: at.Stage, model: model, every: each == "event", now: time.Now, write: func(b []byte) { stdout.Write(b) }, tables: map[string]*reported{}}
+	meter := &meter{in: at.Stage, model: called, every: each == "event", now: time.Now, write: func(b []byte) { stdout.Write(b) }, tables: map[string]*reported{}}
 	var before budget.Use
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
-			log.Error("a long list waits for a newer version of the function", "model", model, "table", r.Table, "error", r.Waits)
+			log.Error("a long list waits for a newer version of the function", "model", called, "table", r.Table, "error", r.Waits)
 		}
 		if r.Pending > 0 {
-			log.Warn("an index does not take documents; they are pending", "model", model, "documents", r.Pending)
+			log.Warn("an index does not take documents; they are pending", "model", called, "documents", r.Pending)
 		}
 		for _, table := range r.Refused {
-			log.Error("a table refuses calls; the records that need it come again", "model", model, "table", table)
+			log.Error("a table refuses calls; the records that need it come again", "model", called, "table", table)
 		}
 		if r.Why != nil {
-			log.Warn("part of an event is applied, the rest comes again", "model", model, "table", r.Table, "again", r.Again, "error", r.Why)
+			log.Warn("part of an event is applied, the rest comes again", "model", called, "table", r.Table, "again", r.Again, "error", r.Why)
 		}
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
@@ -178,7 +189,7 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	h.Log = log
 	h.Ticked = func(t lambda.Tick) {
 		if t.Why != nil {
-			log.Error("a scheduled invocation could not look or go on", "model", model, "error", t.Why)
+			log.Error("a scheduled invocation could not look or go on", "model", called, "error", t.Why)
 		}
 		for i := range t.Tables {
 			stdout.Write(gauges(at.Stage, s.Models[0].Model, &t, i, time.Now()))
@@ -188,27 +199,31 @@ func newHandler(ctx context.Context, stdout io.Writer, log *slog.Logger, spans *
 	return h, s, nil
 }
 
-// placeOfEnvironment returns the model's name, and where its rows and documents are.
-func placeOfEnvironment(log *slog.Logger) (name string, at drivers.Place, err error) {
-	if name = os.Getenv(envModel); name == "" {
-		return "", at, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
+// placeOfEnvironment returns the model, which the environment names if m is nil, and where its rows and documents are.
+func placeOfEnvironment(ctx context.Context, m *model.Model, log *slog.Logger) (models []*model.Model, at drivers.Place, err error) {
+	name := os.Getenv(envModel)
+	if name == "" && m == nil {
+		return nil, at, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
 	if os.Getenv(envGroup) != "" {
-		return "", at, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
+		return nil, at, cli.Usage("%s is not needed any more, delete it: one function derives rows and, with %s, keeps documents too; delete the function that had the documents", envGroup, envOpenSearch)
 	}
 	cluster := os.Getenv(envOpenSearch)
 	if cluster != "" {
 		t, err := opensearch.ParseTarget(cluster)
 		if err != nil {
-			return "", at, cli.Usage("%s: %v", envOpenSearch, err)
+			return nil, at, cli.Usage("%s: %v", envOpenSearch, err)
 		}
 		if t.Password != "" {
-			return "", at, cli.Usage("%s has a password, which everyone can read who may look at the function: keep it in AWS Secrets Manager or the Parameter Store, and name it, https://USER@HOST?secret=ARN", envOpenSearch)
+			return nil, at, cli.Usage("%s has a password, which everyone can read who may look at the function: keep it in AWS Secrets Manager or the Parameter Store, and name it, https://USER@HOST?secret=ARN", envOpenSearch)
 		}
 	}
 	in, err := cli.StageOfEnvironment()
+	if models = []*model.Model{m}; err == nil && m == nil {
+		models, err = cli.Load(ctx, []string{name})
+	}
 	data := os.Getenv(envData)
-	return name, drivers.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
+	return models, drivers.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
 }
 
 // gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/api"
 	"weir/internal/cli"
+	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/system"
 	"weir/internal/web"
@@ -38,8 +39,8 @@ const (
 )
 
 // newQueries makes such a function from the environment, and opens the system that it reads, which the caller closes.
-func newQueries(ctx context.Context, log *slog.Logger) (*queries, *system.System, error) {
-	name, at, err := placeOfEnvironment(log)
+func newQueries(ctx context.Context, m *model.Model, log *slog.Logger) (*queries, *system.System, error) {
+	models, at, err := placeOfEnvironment(ctx, m, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +48,7 @@ func newQueries(ctx context.Context, log *slog.Logger) (*queries, *system.System
 	if err != nil {
 		return nil, nil, cli.Usage("%v", err)
 	}
-	s, err := cli.Open(ctx, at, []string{name}, system.Options{WhenBuilt: true, Existing: true, Log: log})
+	s, err := cli.OpenModels(ctx, at, models, system.Options{WhenBuilt: true, Existing: true, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -85,7 +85,7 @@ func get(t *testing.T, q *queries, at string) (code int, body string) {
 // asks for that now and then only; it makes none itself.
 func TestQueries(t *testing.T) {
 	environment(t, "WEIR_DATA="+shelf(t))
-	q, s, err := newQueries(t.Context(), slog.New(slog.DiscardHandler))
+	q, s, err := newQueries(t.Context(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestQueriesEnvironment(t *testing.T) {
 		code int
 	}{{"WEIR_OPEN=", 401}, {"WEIR_OPEN=true", 401}, {"WEIR_OPEN=1", 200}, {"WEIR_KEYS=" + key, 401}} {
 		environment(t, "WEIR_DATA="+t.TempDir(), c.env)
-		q, s, err := newQueries(t.Context(), slog.New(slog.DiscardHandler))
+		q, s, err := newQueries(t.Context(), nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ type Amount struct {
 	Fields []*Field // in the order in which they stand there
 	terms  []term   // of what is computed; none for a single field
 	whole  bool     // all of its fields and numbers are
+	// Function gives what the row adds, instead; nil for none. Fields are then all that it gets.
+	Function *Function
 }
 
 // term is a product. The amount is the sum of its terms.
@@ -49,7 +51,7 @@ func (a *Amount) Has(name string) bool {
 // Lacks reports whether a field of the amount is absent or NULL, so the row gives nothing.
 // NULL counts as absent, as in every condition (package condition).
 func (a *Amount) Lacks(row value.Item) bool {
-	return slices.ContainsFunc(a.Fields, func(f *Field) bool {
+	return a.Function == nil && slices.ContainsFunc(a.Fields, func(f *Field) bool {
 		k := f.Get(row).Kind()
 		return k == value.Missing || k == value.Null
 	})
@@ -114,6 +116,11 @@ func (a *Amount) sum() {
 // Terms and factors keep their order, so a * b and b * a are two definitions, and a change of one
 // into the other is built again.
 func (a *Amount) definition() (x defined) {
+	if a.Function != nil {
+		x.add("function", a.Function.Name, fmt.Sprint(a.Function.Version))
+		x.anyOrder("field", seq.Map(a.Fields, (*Field).definition))
+		return x
+	}
 	if !a.Computed() {
 		return a.Fields[0].definition()
 	}

@@ -36,7 +36,7 @@ func checkUnwritten(c *compiler, e *Entity) {
 func checkCounted(c *compiler, t *Tally) {
 	for _, s := range t.Sources {
 		for _, w := range s.Where {
-			if !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
+			if s.function() != nil || !s.Amount.Has(w.Field.Name) || w.Is.Empty() {
 				continue
 			}
 			if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {

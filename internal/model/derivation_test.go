@@ -521,7 +521,8 @@ func TestNoFieldIsForgotten(t *testing.T) {
 	}{
 		{Tally{}, map[string]string{"Name": "its target and attribute are in", "Kind": in, "Target": in, "Attr": in, "Hidden": in, "Round": in, "Max": in, "Group": "in for the tally of its rows", "Sources": in}},
 		{Source{}, map[string]string{"own": "only says of which derivation a fault is", "Tally": "leads back", "Entity": in, "Amount": in, "Where": in, "To": in, "Input": "its fields are in", "Given": "its fields are in"}},
-		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in, "whole": "follows from the fields and terms"}},
+		{Amount{}, map[string]string{"Text": "its terms are in", "Fields": in, "terms": in, "whole": "follows from the fields and terms", "Function": in}},
+		{Function{}, map[string]string{"Name": in, "Version": in, "call": "the version stands for it"}},
 		{term{}, map[string]string{"minus": in, "factors": in}},
 		{factor{}, map[string]string{"field": in, "number": in}},
 		{RowRule{}, map[string]string{"Name": "names the derivation", "Source": in, "Into": in, "Keep": in, "Where": in, "Fields": in, "Subscribers": in, "Input": "its fields are in"}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,6 +22,12 @@ import (
 
 // MaxFileBytes is the maximum size of a model file.
 const MaxFileBytes = 1 << 20
+
+// given are the models that a program of a user has in it, by name.
+var given = map[string]*Model{}
+
+// Give lets Load find a model by its name. Call it before the first Load.
+func Give(m *Model) { given[m.Name] = m }
 
 // Builtin returns the names of the models that are compiled into the program, sorted.
 func Builtin() []string {
@@ -70,6 +77,9 @@ func find(nameOrPath string) (*Model, error) {
 		defer f.Close()
 		return load(nameOrPath, f)
 	}
+	if m := given[nameOrPath]; m != nil {
+		return Parse(m.File, m.text)
+	}
 	if f, err := models.Files.Open(nameOrPath + ".yaml"); err == nil {
 		defer f.Close()
 		return load(filepath.Join("models", nameOrPath+".yaml"), f)
@@ -80,7 +90,7 @@ func find(nameOrPath string) (*Model, error) {
 		}
 		return nil, missing(fmt.Sprintf("there is no model file %s", nameOrPath))
 	}
-	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, hintFor(nameOrPath, Builtin())))
+	return nil, missing(fmt.Sprintf("no model %q, neither built in nor as a file here (%s)", nameOrPath, hintFor(nameOrPath, slices.Concat(slices.Sorted(maps.Keys(given)), Builtin()))))
 }
 
 // missing is the error for a model that does not exist. It matches fs.ErrNotExist.

@@ -65,3 +65,22 @@ func TestLoadOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestGive: a model that a program has in it is found by its name, each time as a model of its own.
+func TestGive(t *testing.T) {
+	m, err := Parse("given.yaml", []byte("model: given\ntables: {given: {key: [PK]}}\nentities: {Thing: {key: {PK: \"THING#{id}\"}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load("given"); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	Give(m)
+	defer delete(given, "given")
+	if is, err := Load("given"); err != nil || is == m || is.Name != "given" || is.Arg != "given" {
+		t.Error(is, err)
+	}
+	if _, err := Load("givn"); err == nil || !strings.Contains(err.Error(), "given") {
+		t.Error(err)
+	}
+}

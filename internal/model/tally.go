@@ -158,14 +158,17 @@ func (c *compiler) tally(t *Tally) {
 		switch {
 		case !t.Kind.OfRows && !dotted:
 			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
-		case dotted:
+		case dotted && !isFunction(of.text):
 			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers, t.Hidden || t.Target.Hides(t.Attr))
 			if s.Amount != nil && t.Kind.Sums {
 				s.Amount.sum()
 			}
 		}
 		before := c.flaws
-		if t.Group != nil {
+		if isFunction(of.text) {
+			s.Where = c.tests(s.Entity, d.Where, false)
+			c.function(t, s, of)
+		} else if t.Group != nil {
 			of, ok := t.Group.decl.sources[s.Entity]
 			if !ok {
 				continue
@@ -263,7 +266,7 @@ func checkTallyFields(c *compiler, t *Tally) {
 		if t.Group == nil { // checkGroupBy
 			c.fits(d.name.pos, t.Name, t.Target, s.To)
 		}
-		if s.Amount == nil {
+		if s.Amount == nil || s.function() != nil {
 			continue
 		}
 		at := d.at(t.Kind.Keyword)

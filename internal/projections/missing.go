@@ -67,9 +67,8 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 		m.there[targetHash(e, key)] = true
 	}
 	last, counted := "", uint64(0) // several stages of a status follow each other
-	want := func(derivation string, target *model.Entity, to []model.Assign) {
-		key, ok := target.KeyFrom(to, row)
-		if !ok || target.Table.CheckKey(key) != nil {
+	wantKey := func(derivation string, target *model.Entity, key store.Key) {
+		if target.Table.CheckKey(key) != nil {
 			return
 		}
 		if m.wanted[derivation] == nil {
@@ -85,9 +84,20 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 			m.rows[hash] = Wanted{target, store.Ref{Table: target.Table.Name, Key: key}}
 		}
 	}
+	want := func(derivation string, target *model.Entity, to []model.Assign) {
+		if key, ok := target.KeyFrom(to, row); ok {
+			wantKey(derivation, target, key)
+		}
+	}
 	for _, s := range e.Sources {
 		if t := s.Tally; t.Shows() && t.Group == nil && !t.IsSet() && s.Input.Uses(row) && s.Given.Uses(row) && (s.Amount == nil || !s.Amount.Lacks(row)) {
-			want(t.Name, t.Target, s.To)
+			all, function, _ := s.Additions(row)
+			for _, a := range all {
+				wantKey(t.Name, t.Target, a.Key)
+			}
+			if !function {
+				want(t.Name, t.Target, s.To)
+			}
 		}
 	}
 	for _, st := range e.Stages {

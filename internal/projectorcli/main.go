@@ -156,6 +156,9 @@ type otherProgram struct {
 	Args []string `arg:"" optional:""`
 }
 
+// Run refuses. Package main runs the others before.
+func (otherProgram) Run(*program) error { return usage("the simulator is in weir's own program alone") }
+
 // functionCommand is the program as a function.
 type functionCommand struct{}
 

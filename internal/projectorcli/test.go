@@ -60,7 +60,7 @@ func (c *testCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	run := &cases.Runner{Parse: parseQuery, Load: p.loadCase}
+	run := p.caseRunner()
 	report, ran, failed := junitSuites{}, 0, 0
 	for _, page := range pages {
 		suite := junitSuite{Name: page.Path}
@@ -110,6 +110,15 @@ func (c *testCommand) Run(p *program) error {
 		return casesFailed
 	}
 	return nil
+}
+
+// CaseRunner runs cases as projector test does.
+func CaseRunner(ctx context.Context) *cases.Runner {
+	return (&program{ctx: ctx, stdout: io.Discard, stderr: io.Discard}).caseRunner()
+}
+
+func (p *program) caseRunner() *cases.Runner {
+	return &cases.Runner{Parse: parseQuery, Load: p.loadCase}
 }
 
 const casesFailed = cli.Failed(exitCheck)

@@ -122,7 +122,7 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 		o.Now = time.Now
 	}
 	tables, err := Tables(models)
-	if err != nil {
+	if err = cmp.Or(err, functions(models)); err != nil {
 		return nil, err
 	}
 	if need := at.Store().Files; need.Store {
@@ -142,10 +142,23 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 	return over(ctx, &System{Store: db, Names: names, need: at.Store().Files, shared: at.Store().Shared()}, at, models, o)
 }
 
+// functions returns an error if the program does not have all Go functions of the models, before it writes anything.
+func functions(models []*model.Model) error {
+	for _, m := range models {
+		if err := m.Functions(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Over combines an open store, which must have the tables of the models (Tables), into a
 // system. The index is the one that the options name, or otherwise an embedded one in dir; if
 // dir is "" there is none. The system owns the store and closes it, also if Over fails.
 func Over(ctx context.Context, db store.Store, dir string, models []*model.Model, o Options) (_ *System, err error) {
+	if err := functions(models); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return over(ctx, &System{Store: db, shared: o.Shared}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 

@@ -36,7 +36,7 @@ var generated = map[string]bool{"docs/guide/cli.md": true, "docs/guide/metrics.m
 
 // figures are the names of all counts, in the order in which they are printed.
 var figures = []struct{ name, of string }{
-	{"product", "lines of Go in cmd and internal, without tests and test support"},
+	{"product", "lines of Go in the root, weirtest, cmd and internal, without tests and test support"},
 	{"support", "lines of Go in internal/sim and in directories whose name ends in test"},
 	{"tests", "lines of Go in _test.go files"},
 	{"scripts", "lines of Go in scripts"},
@@ -166,7 +166,7 @@ func partOf(file string) string {
 		return "scripts"
 	case dir == "internal/sim", strings.HasPrefix(dir, "internal/sim/"), strings.HasPrefix(dir, "internal/") && strings.HasSuffix(dir, "test"):
 		return "support"
-	case dir == ".", strings.HasPrefix(dir, "cmd/"), strings.HasPrefix(dir, "internal/"):
+	case dir == ".", dir == "weirtest", strings.HasPrefix(dir, "cmd/"), strings.HasPrefix(dir, "internal/"):
 		return "product"
 	}
 	return ""

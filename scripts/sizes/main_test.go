@@ -32,6 +32,9 @@ func TestParts(t *testing.T) {
 		"scripts/sizes/main_test.go":           "tests",
 		"scripts/sizes/main.go":                "scripts",
 		"examples/shop/main.go":                "",
+		"weir.go":                              "product",
+		"weirtest/weirtest.go":                 "product",
+		"example_test.go":                      "tests",
 	} {
 		if got := partOf(file); got != want {
 			t.Errorf("%s is in %q, want %q", file, got, want)

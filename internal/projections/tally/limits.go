@@ -24,7 +24,9 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 		return
 	}
 	before := x.Found()
-	if key, _, ok := src.TargetOf(row); ok {
+	if src.Amount != nil && src.Amount.Function != nil {
+		// its keys are checked below, by what it adds
+	} else if key, _, ok := src.TargetOf(row); ok {
 		x.Key(src.Tally.Target, key, projections.Assignments(src.To, from))
 	} else if src.Tally.Group == nil {
 		x.Target(src.Tally.Target, src.To, row, from)

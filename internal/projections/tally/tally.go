@@ -60,6 +60,17 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 	if !rows.Take(&src.Input, row, take) || !e.Take(&src.Given, row, take) {
 		return
 	}
+	if all, is, err := src.Additions(row); is {
+		if err != nil {
+			e.Note(t.Name, err.Error(), take)
+		}
+		for _, a := range all {
+			if e.Reachable(t.Name, t.Target.Table, a.Key, take) {
+				e.add(t, a.Key, a.Amount, take)
+			}
+		}
+		return
+	}
 	amount := value.Value{}
 	var wrong *model.Unfit
 	var beyond error
@@ -83,13 +94,16 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 		e.Note(t.Name, wrong.String(), take)
 		return
 	}
-	adds, want := t.Kind.Adds(e.parts[:0], t.Attr, amount)
-	if e.parts = adds; want != "" {
+	if want := e.add(t, key, amount, take); want != "" {
 		e.Note(t.Name, (&model.Unfit{Field: src.Amount.Fields[0], Value: amount, Want: want}).String(), take)
-		return
 	}
-	if t.IsSet() && !t.Target.Takes(key) {
-		return
+}
+
+// add adds an amount to a tally of a target, or takes it away. The text is what the amount must be instead, "" where it fits.
+func (e *folding) add(t *model.Tally, key store.Key, amount value.Value, take bool) (want string) {
+	adds, want := t.Kind.Adds(e.parts[:0], t.Attr, amount)
+	if e.parts = adds; want != "" || t.IsSet() && !t.Target.Takes(key) {
+		return want
 	}
 	for _, a := range adds {
 		if take {
@@ -99,6 +113,7 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 			Target: store.Ref{Table: t.Target.Table.Name, Key: key}, Entity: t.Target, Field: a.Name, Amount: a.Value, Of: t.Name,
 		})
 	}
+	return ""
 }
 
 // net sums what one change adds to the same accumulator and leaves out sums of 0, so a
