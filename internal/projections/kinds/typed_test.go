@@ -58,8 +58,9 @@ func readers(m *model.Model, e *model.Entity, a *model.Attribute) (out []*model.
 		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) }) || slices.ContainsFunc(in.Fields, is)
 	}
 	for _, in := range inputsOf(m) {
-		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) // by the group
-		if reads(in) && !said {
+		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) ||
+			slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return in == &s.Given && reads(&s.Input) })
+		if reads(in) && !said { // what a group reads, it says once
 			out = append(out, in)
 		}
 	}
