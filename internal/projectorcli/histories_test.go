@@ -40,6 +40,8 @@ var historyParts = []struct{ name, entity, derive, query string }{
 	{"paid", "", `User.paid: {count: Order, where: {status: paid}}`, ""},
 	{"states", "", `User.states: {distinct: Order.status}`, ""},
 	{"last", "", `User.last: {latest: Order.status, by: total}`, ""},
+	{"grouped", `State: {where: {kind: state}, key: {pk: "STATES#{user}", sk: "{status}"}, attributes: {orders: number, last: string, top: number}}`,
+		`State: {group: Order, set: {orders: count, last: {latest: order, by: total}, top: {max: total, where: {total: {above: 0}}}}}`, `list: State, with: [user]`},
 	{"copy", `Paid: {where: {kind: paid}, key: {pk: "PAID#{user}", sk: "{order}"}, attributes: {total: number}}`,
 		`Paid: {row: Order, where: {status: paid}, set: {user: user, order: order, total: total}}`, `list: Paid, with: [user]`},
 	{"log", `Log: {where: {kind: log}, key: {pk: "LOG#{user}", sk: "{at}#{position}"}, attributes: {what: string, at: time, total: number, order: string}}`,

@@ -54,16 +54,13 @@ func inputsOf(m *model.Model) (out []*model.Input) {
 // readers returns the inputs that have an attribute.
 func readers(m *model.Model, e *model.Entity, a *model.Attribute) (out []*model.Input) {
 	is := func(f *model.Field) bool { return f.Declared == a && f.Key == nil }
-	tests := func(in *model.Input) bool {
-		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) })
+	reads := func(in *model.Input) bool {
+		return slices.ContainsFunc(in.Where, func(t model.Test) bool { return is(t.Field) }) || slices.ContainsFunc(in.Fields, is)
 	}
-	reads := func(in *model.Input) bool { return tests(in) || slices.ContainsFunc(in.Fields, is) }
-	inputs := inputsOf(m)
-	for _, in := range inputs {
-		of, _, _ := strings.Cut(in.Derivation, ".")
-		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) || // by the group
-			slices.ContainsFunc(inputs, func(g *model.Input) bool { return g.Derivation == of && of != in.Derivation && tests(g) })
-		if reads(in) && !said {
+	for _, in := range inputsOf(m) {
+		said := slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return in == &l.Given && reads(&l.Input) }) ||
+			slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return in == &s.Given && reads(&s.Input) })
+		if reads(in) && !said { // what a group reads, it says once
 			out = append(out, in)
 		}
 	}
