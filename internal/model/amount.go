@@ -216,7 +216,11 @@ func (c *compiler) operand(e *Entity, w word, hidden bool) factor {
 	}
 	name, ok := strings.CutPrefix(w.text, e.Name+".")
 	if !ok {
-		c.report(w.pos, e.Name+"."+w.text, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
+		hint := e.Name + "." + w.text
+		if other, _, found := strings.Cut(w.text, "."); found && c.Entity(other) != nil {
+			hint = "a value for each, and an attribute of the row that is computed from both: {type: number, is: ONE - OTHER}"
+		}
+		c.report(w.pos, hint, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
 		return factor{}
 	}
 	return factor{field: c.measuredFor(e, word{name, w.pos}, hidden)}

@@ -29,6 +29,26 @@ func checkUnwritten(c *compiler, e *Entity) {
 	c.warn(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
 }
 
+// checkItself warns of values that each row has from itself alone.
+func checkItself(c *compiler) {
+	warn := func(name string, at pos, of, target *Entity, to []Assign) {
+		if of == target && !slices.ContainsFunc(to, func(a Assign) bool { return a.Expr.Field == nil || a.Expr.Field.Name != a.Name }) {
+			c.warn(at, "to: {NAME: FIELD}, of a field that names another row; for a value of many rows, a group or a row above them. Nothing sums up the rows before each row",
+				"%s is of one row: each %s reaches itself alone", name, of.Name)
+		}
+	}
+	for _, t := range c.Tallies {
+		for _, s := range t.Sources {
+			if t.Group == nil {
+				warn(t.Name, t.decl.name.pos, s.Entity, t.Target, s.To)
+			}
+		}
+	}
+	for _, l := range c.Latest {
+		warn(l.Name, l.decl.name.pos, l.Source, l.Target, l.To)
+	}
+}
+
 // checkCounted reports tallies of a field that no counted row has.
 // It intersects the where of the source with what the aggregate counts of the same field
 // (aggregate.Operand.Counts), by condition.Condition.Empty, which is exact in one direction: what it

@@ -109,7 +109,11 @@ func loop[T comparable](feeds map[T][]T, start T) []T {
 // not say what should be derived from it. A search index goes by the rows that there are.
 func checkExpiring(c *compiler, r reading) {
 	if r.of.ExpiresMade() && r.makes != "" {
-		c.report(r.at, "derive it from the rows that "+r.of.Name+" is made from", "%s reads rows of %s, which weir makes and TTL deletes", r.what, r.of.Name)
+		hint := "derive it from the rows that " + r.of.Name + " is made from"
+		if strings.HasPrefix(r.what, r.of.Name+".") { // an entry that follows by itself
+			hint = "leave the expiry of " + r.of.Name + " out, or the value: rows that expire cannot follow"
+		}
+		c.report(r.at, hint, "%s reads rows of %s, which weir makes and TTL deletes", r.what, r.of.Name)
 	}
 }
 

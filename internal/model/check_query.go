@@ -139,7 +139,7 @@ func checkRange(c *compiler, q *Query, s *Step, d *stepDecl) {
 		case next == "":
 			c.report(w.pos, "", "%s needs a name of the sort key that with leaves free", w.key)
 		case w.text != next:
-			c.report(w.pos, "", "the rows are in the order of %q, so %s cannot bound %q", next, w.key, w.text)
+			c.report(w.pos, "fix "+next+" under with, or list by an index whose sort key begins with "+w.text, "the rows are in the order of %q, so %s cannot bound %q", next, w.key, w.text)
 		case s.Bound(next) != nil:
 			c.report(w.pos, "leave it out of with", "with and %s bound %q both", w.key, next)
 		case i > 0:

@@ -24,6 +24,7 @@ func (c *compiler) check() {
 	// Derivations without effect, and rows that no write can hold:
 	eachOf(c, c.Entities, checkUnwritten)
 	eachOf(c, c.Tallies, checkCounted)
+	checkItself(c)
 	checkWidths(c)
 }
 

@@ -121,6 +121,10 @@ func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form str
 		c.tells(e, entries[0].name)
 	}
 	each := map[string]T{}
+	if len(by.words()) == 0 {
+		c.report(entries[0].name.pos, by.Name+": {type: string, enum: [WORD, …]}", "%s has no enum, so its words are not known", by.Name)
+		return by, each
+	}
 	for _, w := range entries[0].value.entries(what) {
 		if !c.refuseUnknown(w.name, by.words(), "%s is never %q", by.Name, w.name.text) {
 			each[w.name.text] = read(w.value)

@@ -35,6 +35,10 @@ func (c *compiler) subscribers(r *RowRule, d *rowDecl) {
 	if d.Each == nil {
 		return
 	}
+	if w := d.Each.Of; w.given() && c.Entity(w.text) == nil && r.Source != nil && c.has(r.Source, w.text) {
+		c.report(w.pos, "let the application write a row for each, and derive from those", "each is of rows that subscribe, and no derivation takes one row apart: %q is a field of %s", w.text, r.Source.Name)
+		return
+	}
 	before, of := c.flaws, c.entity(d.Each.Of)
 	if of == nil {
 		return

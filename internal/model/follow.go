@@ -130,7 +130,7 @@ func checkShown(c *compiler, f *Follow) {
 	case slices.Contains(taken, f.Attr):
 		c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, f.Attr)
 	case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == f.Attr }):
-		c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", f.Attr, e.Name)
+		c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", f.Attr, e.Name)
 	default:
 		c.checkDerivable(e, f.Attr, at)
 	}

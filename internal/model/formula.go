@@ -32,6 +32,9 @@ const (
 	foldSum  = "sum"
 )
 
+// laterForm is the hint for a time that is computed from another one.
+const laterForm = "a time that is later by a fixed or chosen span is for rows that commands write or weir makes: {type: number, from: at, plus: 720h}"
+
 // formulaForm is the hint for what is no formula.
 const formulaForm = "a path like address.city or tags[0], size(tags), sum(items[].price), quantity * price - discount, or closed - opened with in: minutes"
 
@@ -144,8 +147,13 @@ func (e *Entity) fieldBefore(name string, before int) *Field {
 		return &Field{Name: name, Type: TypeAny, Attr: name}
 	}
 	f := e.Field(name)
-	if f.Key != nil && f.Declared != nil && f.Declared.Type == TypeNumber {
-		f.Number, f.Type = true, TypeNumber
+	if f.Key != nil && f.Declared != nil { // a name in the key is read as it is declared
+		switch f.Declared.Type {
+		case TypeNumber:
+			f.Number, f.Type = true, TypeNumber
+		case TypeTime:
+			f.Type = TypeTime
+		}
 	}
 	return f
 }
@@ -383,7 +391,11 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 		case typ == TypeTime:
 			times++
 		case len(words) > 1 && a.In == "" && typ != TypeNumber && typ != TypeAny:
-			c.report(w.pos, "", "%s is computed from numbers, and %s is a %s", a.Name, text, typ)
+			hint := ""
+			if times > 0 {
+				hint = laterForm
+			}
+			c.report(w.pos, hint, "%s is computed from numbers, and %s is a %s", a.Name, text, typ)
 		case a.In != "" && typ != TypeAny && len(words) == 3:
 			c.report(w.pos, "", "%s is the time between two times, and %s is a %s", a.Name, text, typ)
 		}
@@ -397,6 +409,8 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 		c.report(d.Is.pos, "", "%q has more than %d fields and numbers", a.Is, maxOperands)
 	case a.In != "" && !difference:
 		c.report(d.at("in"), "is: closed - opened", "%q is for the time between two times", "in")
+	case !difference && times > 0 && len(words) > 1:
+		c.report(d.Is.pos, laterForm, "%s is computed from a time, and %q is no difference of two times", a.Name, a.Is)
 	case !d.said("in") && times > 0 && len(words) > 1:
 		c.report(d.Is.pos, "in: minutes, or seconds, hours or days", "%s is the time between two times, and does not say in what", a.Name)
 	case number && a.Type != TypeNumber:

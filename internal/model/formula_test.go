@@ -21,9 +21,10 @@ tables: {shop: {key: [PK, SK], indexes: {GSI1: [GSI1PK, GSI1SK]}}}
 entities:
   Order:
     where: {t: Order}
-    key: {PK: "o#{id}", SK: "nr#{nr}", GSI1PK: "c#{customer}", GSI1SK: "at#{placed}#{n}"}
+    key: {PK: "o#{id}#{d}", SK: "nr#{nr}", GSI1PK: "c#{customer}", GSI1SK: "at#{placed}#{n}"}
     attributes:
       nr: number
+      d: {type: time, zone: Europe/Berlin}
       m: map
       l: list
       s: strings
@@ -114,6 +115,8 @@ func TestFormulas(t *testing.T) {
 		{`type: number, is: q + size(l)`, `{"q":2,"l":[1,1]}`, `4`},
 		{`type: number, is: nr + q`, `{"SK":"nr#7","q":1}`, `8`},
 		{`type: number, is: b - a, in: hours`, `{"a":"2026-01-01 00:00:00","b":1767225600000}`, `1`},
+		{`type: number, is: b - d, in: hours`, `{"PK":"o#1#2026-01-01 00:00:00","b":1767225600000}`, `1`},
+		{`type: number, is: b - d, in: hours`, `{"PK":"o#1#soon","b":1767225600000}`, `d is the string "soon", not a time like 2026-01-31T12:00:00, or a date`},
 		{`type: number, is: b - a, in: minutes`, `{"a":"2026-01-01T00:00:00.5Z","b":1767225720400}`, `1`},
 		{`type: number, is: b - a, in: minutes`, `{"a":"2026-01-01T00:02:00.4Z","b":1767225600500}`, `-1`},
 		{`type: number, is: b - a, in: seconds`, `{"a":"0001-01-01T00:00:00Z","b":253402300799000}`, `315537897599`},

@@ -224,7 +224,7 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 		case slices.Contains(before, a.Name) || c.valueOf(e, a.Name) != nil:
 			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
 		case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
-			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s, and a value of another row cannot be", a.Name, e.Name)
+			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", a.Name, e.Name)
 		case e.Attribute(a.Name) != nil && e.Group == nil:
 			c.checkInitial(e.Attribute(a.Name), a.Expr.Field, at)
 		default:
