@@ -40,7 +40,7 @@ escapes it (` + "`\\u202e`" + `). Commands accept the address of a row as it is 
 of each command names the variable behind each flag. Where a flag means something else for another command, the variable has the command's
 name too: ` + "`WEIR_BUILD_WRITE_BUDGET`, `WEIR_DASHBOARD_FORMAT`" + `. Keys are no flag, since others can read command
 lines: ` + "`WEIR_KEYS`" + ` has them, or the file that ` + "`--keys-file`" + ` names. Flags of a
-single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--prune`, `--reset`, `--update`" + `.
+single act have no variable: ` + "`--abort`, `--again`, `--all`, `--assume-complete`, `--dry-run`, `--end`, `--forget`, `--prune`, `--reset`, `--take-over`, `--update`" + `.
 
 No output has colours, so ` + "`NO_COLOR`" + ` changes nothing. Progress is shown on a terminal only.
 
