@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"weir/internal/owntable"
 	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -134,8 +135,15 @@ func checkShown(c *compiler, f *Follow) {
 	default:
 		c.checkDerivable(e, f.Attr, at)
 	}
-	if f.Source != nil {
+	if c.checkMark(f, at); f.Source != nil {
 		c.fits(f.decl.name.pos, f.Name, f.Source, f.Key)
+	}
+}
+
+// checkMark reports an attribute that follows and has a name by which weir marks rows.
+func (c *compiler) checkMark(f *Follow, at pos) {
+	if owntable.FollowsMark(f.Attr) {
+		c.report(at, "choose another name", "%s cannot follow: weir keeps another mark in the attribute %s of a row", f.Attr, owntable.FollowVersion(f.Attr))
 	}
 }
 
@@ -233,6 +241,7 @@ func checkFollow(c *compiler) {
 		}
 		c.fits(f.Rule.decl.name.pos, f.Name, f.Source, f.Key)
 		at := c.setPos(f.Rule, f.Attr)
+		c.checkMark(f, at)
 		if name := f.notStored(); name != "" {
 			c.warn(at, "set an attribute of "+f.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Into.Name, f.Source.Name)
 		}

@@ -416,7 +416,7 @@ func (m *Model) Query(name string) *Query {
 // entity's where, and its primary key matches the entity's templates.
 // It reads no other row, and gives the same answer for the same row always: no entity depends on other rows.
 func (t *Table) Classify(row value.Item) *Entity {
-	if row == nil || owntable.IsRegionFence(row) {
+	if row == nil || owntable.IsRegionFence(&t.Table, row) {
 		return nil
 	}
 	var kind value.Value

@@ -20,4 +20,7 @@ func TestRegionFenceIsNoEntity(t *testing.T) {
 	if row = append(row, value.Attr{Name: "weir.region", Value: value.OfString("eu-west-1")}); table.Classify(row) != nil {
 		t.Error("the fence is of an entity")
 	}
+	if row[0].Value = value.OfString("other"); table.Classify(row) == nil {
+		t.Error("a row that follows a value in its attribute region is of no entity")
+	}
 }

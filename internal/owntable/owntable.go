@@ -67,6 +67,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,11 @@ const Grouped = prefix + "rows"
 // FollowVersion names the attribute that holds the position of the followed value in
 // attr.
 func FollowVersion(attr string) string { return prefix + attr }
+
+// FollowsMark reports whether what weir notes of a followed value in attr would have the name of another mark on such a row.
+func FollowsMark(attr string) bool {
+	return slices.Contains([]string{SeenMark, Own, Moved, InnerLeaf}, FollowVersion(attr)) || strings.HasSuffix(attr, ".of")
+}
 
 // Follows names the attribute that says which value attr follows. It holds the hash of
 // the value's partition in the own table.

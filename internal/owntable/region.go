@@ -40,8 +40,15 @@ func RegionFenceOf(t *store.Table) store.Ref {
 	return store.Ref{Table: t.Name, Key: store.Key{Partition: key(t.Key.Partition), Sort: key(t.Key.Sort)}}
 }
 
-// IsRegionFence reports whether a row of the application's table is a fence.
-func IsRegionFence(row value.Item) bool { return row.Has(fenceRegion) }
+// IsRegionFence reports whether a row of the application's table is its fence. A row that follows a value in its attribute region
+// has an attribute of the same name (FollowVersion), and another key.
+func IsRegionFence(t *store.Table, row value.Item) bool {
+	if !row.Has(fenceRegion) {
+		return false
+	}
+	key := RegionFenceOf(t).Key
+	return value.Equal(row.Get(t.Key.Partition.Name), key.Partition) && value.Equal(row.Get(t.Key.Sort.Name), key.Sort)
+}
 
 // RegionFenceFrom decodes a fence, zero for none.
 func RegionFenceFrom(row value.Item) (f RegionFence) {

@@ -24,7 +24,7 @@ func TestRegionFence(t *testing.T) {
 		is := func() RegionFence {
 			row, err := store.GetRow(t.Context(), s, at)
 			failtest.On(t, err)
-			if !IsRegionFence(row) {
+			if !IsRegionFence(&table, row) {
 				return RegionFence{}
 			}
 			return RegionFenceFrom(row)
@@ -46,7 +46,7 @@ func TestRegionFence(t *testing.T) {
 			t.Errorf("%v: %+v", kind, second)
 		}
 		failtest.On(t, write(store.Write{Ref: at, Put: table.Item(at.Key)}))
-		if err := write(none.Becomes(at, &table, "y")); !errors.Is(err, store.ErrCondition) || IsRegionFence(table.Item(at.Key)) {
+		if err := write(none.Becomes(at, &table, "y")); !errors.Is(err, store.ErrCondition) || IsRegionFence(&table, table.Item(at.Key)) {
 			t.Errorf("%v: a row of the application is written over: %v", kind, err)
 		}
 		failtest.On(t, s.Close())
