@@ -32,7 +32,7 @@ func (l *life) types(section, model, cluster string) {
 	}
 	text, _, _ = strings.Cut(text, "\n#")
 	typed := 0
-	for _, line := range regexp.MustCompile(`(?m)^    projector (.*)$`).FindAllStringSubmatch(text, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^    weir (.*)$`).FindAllStringSubmatch(text, -1) {
 		args := strings.Fields(strings.NewReplacer("MODEL", model, "URL", cluster).Replace(line[1]))
 		switch args[0] {
 		case "deploy": // it needs no directory
