@@ -37,7 +37,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 		if claims[i] == nil || !claim.IsOf(l.row) {
 			continue
 		}
-		if err := w.while(ctx, l.row, l.lacks, claim.Free(refs[i], l.row)); err != nil {
+		if _, err := w.while(ctx, l.row, l.lacks, claim.Free(refs[i], l.row)); err != nil {
 			return err
 		}
 	}

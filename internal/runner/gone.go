@@ -32,15 +32,30 @@ const MaxPending = 5 * 24 * time.Hour
 func (r *Runner) Ends() value.Value { return value.OfInt(r.Now().Add(headLife).Unix()) }
 
 // Expire makes the ledgers of those targets expire that are gone, where a ledger is empty and
-// was not told to expire.
+// was not told to expire. Another worker that recomputes the target meanwhile raises the ledger's version, and may end before it
+// comes here itself, so a ledger with another version is looked at again.
 func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
 	for i, target := range targets {
-		ledger := owntable.LedgerRow(ledgers[i])
-		if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
-			continue
-		}
-		if err := r.while(ctx, target, r.absent(target), ledger.Expire(owntable.Ledger(r.Model.Name, target), r.Ends())); err != nil {
-			return err
+		at, ledger := owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(ledgers[i])
+		for range store.MaxRounds {
+			if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
+				break
+			}
+			done, err := r.while(ctx, target, r.absent(target), ledger.Expire(at, r.Ends()))
+			if err != nil {
+				return err
+			}
+			if done {
+				break
+			}
+			now, err := r.GetRow(ctx, at)
+			if err != nil {
+				return err
+			}
+			if value.Equal(now.Get(owntable.Count), ledger.Version()) { // the target is there again
+				break
+			}
+			ledger = owntable.LedgerRow(now)
 		}
 	}
 	return nil
@@ -49,18 +64,18 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 // goneTries is how often while sends a write that meets other transactions.
 const goneTries = 10
 
-// while sends a write on condition that the row is as holds says. A row that is not so any more is no error.
-func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (err error) {
+// while sends a write on condition that the row is as holds says. A row that is not so any more is no error; then done is false.
+func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (done bool, err error) {
 	for range goneTries {
 		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{holds}}})
 		if errors.Is(err, store.ErrCondition) {
-			return nil
+			return false, nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
-			return err
+			return err == nil, err
 		}
 	}
-	return err
+	return false, err
 }
 
 // absent holds if there is no row: the partition key is in every row.
