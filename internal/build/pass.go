@@ -530,7 +530,8 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 }
 
 // leaveLedgers leaves out the rows of groups that have ledgers: the pass comes to these ledgers too, and
-// shows their groups then. A ledger that is made later is shown by the code that makes it.
+// shows their groups then. A ledger that is made later is shown by the code that makes it, but an empty one may be of
+// this pass, which died before it deleted the row.
 func (s *segment) leaveLedgers(ctx context.Context, of string) error {
 	var names []string
 	var refs []store.Ref
@@ -546,7 +547,7 @@ func (s *segment) leaveLedgers(ctx context.Context, of string) error {
 	}
 	ledgers, err := s.Runner.Get(ctx, refs)
 	for i, row := range ledgers {
-		if row != nil {
+		if row != nil && !owntable.LedgerRow(row).Empty() {
 			delete(s.targets, names[i])
 		}
 	}
