@@ -48,14 +48,15 @@ func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []valu
 			if done {
 				break
 			}
-			now, err := r.GetRow(ctx, at)
+			row, err := r.GetRow(ctx, at)
 			if err != nil {
 				return err
 			}
-			if value.Equal(now.Get(owntable.Count), ledger.Version()) { // the target is there again
+			now := owntable.LedgerRow(row)
+			if value.Equal(now.Version(), ledger.Version()) { // the target is there again
 				break
 			}
-			ledger = owntable.LedgerRow(now)
+			ledger = now
 		}
 	}
 	return nil
