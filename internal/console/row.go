@@ -217,12 +217,8 @@ func ledgerWord(name string) string {
 func goesTo(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	for _, s := range e.Sources {
 		if s.Input.Uses(row) && s.Given.Uses(row) {
-			all, function, _ := s.Additions(row)
-			if key, unfit, ok := s.TargetOf(row); !function && ok && unfit == nil {
-				all = append(all, model.Addition{Key: key})
-			}
-			for _, a := range all {
-				one := linked{s.Tally.Name, rowLink(m, store.Ref{Table: s.Tally.Target.Table.Name, Key: a.Key}), s.Tally.Target.Name}
+			for _, key := range s.TargetKeys(row) {
+				one := linked{s.Tally.Name, rowLink(m, store.Ref{Table: s.Tally.Target.Table.Name, Key: key}), s.Tally.Target.Name}
 				if !slices.Contains(out, one) {
 					out = append(out, one)
 				}

@@ -100,6 +100,17 @@ func (s *Source) Additions(row value.Item) (out []Addition, is bool, err error) 
 	return out, true, nil
 }
 
+// TargetKeys returns the keys of the targets that a row adds to, none where they cannot be told.
+func (s *Source) TargetKeys(row value.Item) []store.Key {
+	if all, is, _ := s.Additions(row); is {
+		return seq.Map(all, func(a Addition) store.Key { return a.Key })
+	}
+	if key, unfit, ok := s.TargetOf(row); ok && unfit == nil {
+		return []store.Key{key}
+	}
+	return nil
+}
+
 // of calls the function. A panic is an error.
 func (f *Function) of(row value.Item) (added []FunctionAdd, err error) {
 	defer func() {

@@ -91,12 +91,8 @@ func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
 	}
 	for _, s := range e.Sources {
 		if t := s.Tally; t.Shows() && t.Group == nil && !t.IsSet() && s.Input.Uses(row) && s.Given.Uses(row) && (s.Amount == nil || !s.Amount.Lacks(row)) {
-			all, function, _ := s.Additions(row)
-			for _, a := range all {
-				wantKey(t.Name, t.Target, a.Key)
-			}
-			if !function {
-				want(t.Name, t.Target, s.To)
+			for _, key := range s.TargetKeys(row) {
+				wantKey(t.Name, t.Target, key)
 			}
 		}
 	}

@@ -24,11 +24,11 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 		return
 	}
 	before := x.Found()
-	if src.Amount != nil && src.Amount.Function != nil {
-		// its keys are checked below, by what it adds
-	} else if key, _, ok := src.TargetOf(row); ok {
+	switch key, _, ok := src.TargetOf(row); {
+	case src.Amount != nil && src.Amount.Function != nil: // contribute checks the keys that it adds to
+	case ok:
 		x.Key(src.Tally.Target, key, projections.Assignments(src.To, from))
-	} else if src.Tally.Group == nil {
+	case src.Tally.Group == nil:
 		x.Target(src.Tally.Target, src.To, row, from)
 	}
 	var f projections.Faults
