@@ -32,32 +32,34 @@ const MaxPending = 5 * 24 * time.Hour
 func (r *Runner) Ends() value.Value { return value.OfInt(r.Now().Add(headLife).Unix()) }
 
 // Expire makes the ledgers of those targets expire that are gone, where a ledger is empty and
-// was not told to expire. Another worker that recomputes the target meanwhile raises the ledger's version, and may end before it
-// comes here itself, so a ledger with another version is looked at again.
+// was not told to expire.
 func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
 	for i, target := range targets {
-		at, ledger := owntable.Ledger(r.Model.Name, target), owntable.LedgerRow(ledgers[i])
-		for range store.MaxRounds {
-			if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
-				break
-			}
-			done, err := r.while(ctx, target, r.absent(target), ledger.Expire(at, r.Ends()))
-			if err != nil {
-				return err
-			}
-			if done {
-				break
-			}
-			row, err := r.GetRow(ctx, at)
-			if err != nil {
-				return err
-			}
-			now := owntable.LedgerRow(row)
-			if value.Equal(now.Version(), ledger.Version()) { // the target is there again
-				break
-			}
-			ledger = now
+		if err := r.expire(ctx, target, owntable.LedgerRow(ledgers[i])); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// expire is Expire for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
+// before it comes here itself, so a ledger with another version is looked at again.
+func (r *Runner) expire(ctx context.Context, target store.Ref, ledger owntable.LedgerRow) error {
+	at := owntable.Ledger(r.Model.Name, target)
+	for range store.MaxRounds {
+		if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
+			return nil
+		}
+		done, err := r.while(ctx, target, r.absent(target), ledger.Expire(at, r.Ends()))
+		if done || err != nil {
+			return err
+		}
+		row, err := r.GetRow(ctx, at)
+		now := owntable.LedgerRow(row)
+		if err != nil || value.Equal(now.Version(), ledger.Version()) { // the same: the target is there again
+			return err
+		}
+		ledger = now
 	}
 	return nil
 }
