@@ -110,12 +110,14 @@ func FollowVersion(attr string) string { return prefix + attr }
 
 // FollowsMark reports whether what weir notes of a followed value in attr would have the name of another mark on such a row.
 func FollowsMark(attr string) bool {
-	return slices.Contains([]string{SeenMark, Own, Moved, InnerLeaf}, FollowVersion(attr)) || strings.HasSuffix(attr, ".of")
+	return slices.Contains([]string{SeenMark, Own, Moved, InnerLeaf}, FollowVersion(attr)) || strings.HasSuffix(attr, followsEnd)
 }
 
 // Follows names the attribute that says which value attr follows. It holds the hash of
 // the value's partition in the own table.
-func Follows(attr string) string { return prefix + attr + ".of" }
+func Follows(attr string) string { return prefix + attr + followsEnd }
+
+const followsEnd = ".of"
 
 // Recorded returns the Version of a row that is made from a change of a recording, at a position there. It is below
 // that of every row that is made from the store's stream.
