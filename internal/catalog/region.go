@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"weir/internal/owntable"
+	"weir/internal/seq"
 	"weir/internal/store"
 )
 
@@ -48,7 +49,7 @@ func (c *Catalog) fence(ctx context.Context, found Found) error {
 		if err != nil {
 			return err
 		}
-		fresh := slices.DeleteFunc(slices.Clone(all), func(f fenced) bool { return f.Region != "" })
+		fresh := seq.Where(all, func(f fenced) bool { return f.Region == "" })
 		if len(fresh) == 0 {
 			for _, f := range all {
 				if err := c.elsewhere(f); err != nil {
@@ -69,11 +70,7 @@ func (c *Catalog) fence(ctx context.Context, found Found) error {
 
 // enters makes this region the one that derives, if the fences are still as they were read.
 func (c *Catalog) enters(ctx context.Context, all []fenced) error {
-	var ws []store.Write
-	for _, f := range all {
-		ws = append(ws, f.Becomes(f.Ref, f.table, c.opts.DeriveIn))
-	}
-	out, err := c.store.Write(ctx, ws)
+	out, err := c.store.Write(ctx, seq.Map(all, func(f fenced) store.Write { return f.Becomes(f.Ref, f.table, c.opts.DeriveIn) }))
 	for i := range out {
 		err = errors.Join(err, out[i].Err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"slices"
 
 	"weir/internal/deadletter"
 	"weir/internal/events"
@@ -86,7 +85,7 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 		return nil
 	}
 	var unusable []deadletter.Letter
-	rules := slices.DeleteFunc(slices.Clone(r.Model.Rows), func(rule *model.RowRule) bool { return len(rule.Keep) == 0 })
+	rules := seq.Where(r.Model.Rows, func(rule *model.RowRule) bool { return len(rule.Keep) > 0 })
 	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
 		unusable = append(unusable, deadletter.Unusable(&changes[i], "", f.Derivation, f.Reason))
 	})

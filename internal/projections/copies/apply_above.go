@@ -28,7 +28,7 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 		return err
 	}
 	for i, p := range refused {
-		now, made := MakesAt(p.Rule, sources[i], p.Row)
+		now, made := makesAt(p.Rule, sources[i], p.Row)
 		if made != (p.Image != nil) || made && !value.EqualItems(now.Image, p.Image) {
 			continue // a newer change of the source decides
 		}

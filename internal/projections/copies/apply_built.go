@@ -52,7 +52,7 @@ func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 		if err != nil {
 			return false, err
 		}
-		if _, made := MakesAt(rule, is, c.Row); made {
+		if _, made := makesAt(rule, is, c.Row); made {
 			return true, nil
 		}
 	}

@@ -287,7 +287,7 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 // reports whether the row is missing.
 func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source store.Ref, removed bool) (missing bool, err error) {
 	is, err := w.GetRow(ctx, source)
-	p, made := MakesAt(rule, is, m.Change.Row)
+	p, made := makesAt(rule, is, m.Change.Row)
 	if err != nil || !made {
 		return false, err
 	}

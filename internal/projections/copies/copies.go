@@ -94,9 +94,9 @@ func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
 	return faults.Make(&projections.Change{}, rule, row, false)
 }
 
-// MakesAt returns the row at a key that a rule makes from a row, which may be none of the rule's source. made is false if it
+// makesAt returns the row at a key that a rule makes from a row, which may be none of the rule's source. made is false if it
 // makes none there.
-func MakesAt(rule *model.RowRule, from value.Item, row store.Ref) (p projections.Put, made bool) {
+func makesAt(rule *model.RowRule, from value.Item, row store.Ref) (p projections.Put, made bool) {
 	if rule.Source.Table.Classify(from) == rule.Source {
 		p, made = Make(rule, from)
 	}

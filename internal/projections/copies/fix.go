@@ -63,7 +63,7 @@ func (f *RowFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.Row, f.S
 // Right reports whether the row is as the rule makes it, apart from the values that it follows. TTL may have deleted a row that
 // is not there.
 func (f *RowFix) Right(r *runner.Runner, rows []value.Item) bool {
-	switch p, made := MakesAt(f.Rule, rows[1], f.Row); {
+	switch p, made := makesAt(f.Rule, rows[1], f.Row); {
 	case !made:
 		return rows[0] == nil
 	case rows[0] == nil:
@@ -86,7 +86,7 @@ func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Pos
 	}
 	version := noted[0].Get(owntable.Version)
 	at := runner.FixedAt(events.PositionFrom(version), floor)
-	p, made := MakesAt(f.Rule, is, f.Row)
+	p, made := makesAt(f.Rule, is, f.Row)
 	if !made {
 		return repairGone(ctx, r, f.Row, noted[0], at)
 	}
