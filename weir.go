@@ -43,17 +43,12 @@ func (m *Model) own() *model.Model {
 }
 
 // Load reads a model file, or a built-in model by its name. The error lists each mistake in the file with its line.
-func Load(nameOrPath string) (*Model, error) {
-	m, err := model.Load(nameOrPath)
-	if err != nil {
-		return nil, err
-	}
-	return &Model{m}, nil
-}
+func Load(nameOrPath string) (*Model, error) { return modelOf(model.Load(nameOrPath)) }
 
 // Parse reads the text of a model file, such as one that the program embeds. Messages call it file.
-func Parse(file string, text []byte) (*Model, error) {
-	m, err := model.Parse(file, text)
+func Parse(file string, text []byte) (*Model, error) { return modelOf(model.Parse(file, text)) }
+
+func modelOf(m *model.Model, err error) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
