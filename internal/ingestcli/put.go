@@ -134,15 +134,18 @@ func (u *putting) putFile(name string) error {
 		}
 		defer in.Close()
 	}
-	var done error
+	last, done := 0, error(nil)
 	err := cli.Lines(in, func(number int, line []byte) error {
-		done = u.takeLine(place{name, number}, line)
+		last, done = number, u.takeLine(place{name, number}, line)
 		return done
 	})
-	if err != nil && done == nil {
-		err = fmt.Errorf("%s: %w", name, err)
+	switch {
+	case err == nil || done != nil:
+		return err
+	case errors.Is(err, cli.ErrUsage): // which says its line
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return err
+	return fmt.Errorf("%s:%d: %w", name, last, err)
 }
 
 // takeLine puts a line with those that wait, and does them when there are enough.
