@@ -28,7 +28,7 @@ soak: ## the long form of all tests, hours of it: loops, kills, a death at every
 # What make race leaves out: packages that start no goroutine, nor do their tests; tests that say that they
 # are soaktest.Calm; and scripts. It does not vet (make test does) what it would have to compile again for that,
 # and -short cuts down loops that do the same again, one after the other.
-CALM := internal/simulatorcli internal internal/aggregate internal/condition internal/contribution internal/deploy internal/doctor internal/drivers internal/function internal/measures internal/memory internal/openfiles internal/owntable internal/model internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/query internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/summed internal/value internal/why internal/writeapi
+CALM := internal internal/aggregate internal/contribution internal/deploy internal/doctor internal/function internal/model internal/owntable internal/projections internal/projections/copies internal/projections/kinds internal/projections/set internal/projections/tally internal/query internal/sample internal/scratch internal/search internal/sim internal/sorter internal/store internal/value internal/summed internal/writeapi
 race: PATH_OF = $(shell $(GO) list -m)
 race: ## the same in short, with the race detector, which needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -vet=off -p 4 -parallel 4 -timeout 30m \

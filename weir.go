@@ -23,7 +23,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/function"
 	"weir/internal/ingestcli"
 	"weir/internal/model"
@@ -117,7 +116,7 @@ func Open(ctx context.Context, m *Model, at Place) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := drivers.Place{Data: at.Data, AWS: at.Data == "", OpenSearch: at.OpenSearch, Stage: in.Deployment()}
+	place := system.Place{Data: at.Data, AWS: at.Data == "", OpenSearch: at.OpenSearch, Stage: in.Deployment()}
 	s, err := cli.OpenModels(ctx, place, []*model.Model{m.own()}, system.Options{WhenBuilt: place.AWS, Existing: place.AWS})
 	if err == nil && !place.AWS {
 		if err = s.Reach(ctx, func(system.Filling) {}); err != nil {

@@ -22,10 +22,8 @@ var pure = map[string][]string{
 	"internal/seq":          nil,
 	"internal/value":        nil,
 	"internal/summed":       nil,
-	"internal/condition":    nil,
-	"internal/measures":     nil,
-	"internal/memory":       nil,
-	"internal/ingest":       {"writer.go", "batch.go"}, // writes what the others decide
+	"internal/memory":       {"openfiles.go", "limit_unix.go", "limit_other.go"},                      // asks the machine
+	"internal/ingest":       {"writer.go", "batch.go", "migrate.go", "migrate_claims.go", "retry.go"}, // write what the others decide
 	"internal/aggregate":    nil,
 	"internal/owntable":     nil,
 	"internal/projections":  nil,
@@ -36,7 +34,6 @@ var pure = map[string][]string{
 	"internal/catalog":      {"catalog.go"},            // reads and writes the row
 	"internal/model":        {"load.go"},               // opens model files
 	"internal/deploy":       nil,
-	"internal/cost":         nil,
 	"internal/contribution": nil,
 	"internal/doctor":       nil,
 }
@@ -78,7 +75,7 @@ func TestRoomsDecideApart(t *testing.T) {
 // thing is of.
 func TestDriversKnowNoKind(t *testing.T) {
 	imports := weirImports(t)
-	for _, from := range []string{"runner", "scratch", "why"} {
+	for _, from := range []string{"runner", "scratch"} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)
 		}
@@ -304,9 +301,9 @@ func TestWhatIsLeftOut(t *testing.T) {
 		"ingestcli":    {"sim"},
 		"cmd/function": {"sim", "writeapi"},
 		"system":       {"sim"},
-		"lambda":       {"sim", "migrate", "ingest", "query", "writeapi"},
-		"runner":       {"sim", "migrate", "ingest", "query", "writeapi"},
-		"reader":       {"sim", "migrate", "ingest", "query", "writeapi"},
+		"lambda":       {"sim", "ingest", "query", "writeapi"},
+		"runner":       {"sim", "ingest", "query", "writeapi"},
+		"reader":       {"sim", "ingest", "query", "writeapi"},
 	} {
 		if len(imports[from]) == 0 {
 			t.Errorf("there is no package %s", from)
@@ -347,7 +344,7 @@ func TestNoCodeKnowsAModel(t *testing.T) {
 		t.Fatalf("no models: %v", err)
 	}
 	for _, f := range sources(t) {
-		if !strings.HasPrefix(f.dir, "internal/") || strings.HasSuffix(f.dir, "test") || strings.HasSuffix(f.dir, "cli") {
+		if !strings.HasPrefix(f.dir, "internal/") || strings.HasSuffix(f.dir, "test") || strings.HasSuffix(f.dir, "cli") || f.dir+"/"+f.name == "internal/sim/main.go" {
 			continue // commands give examples; scripts record workloads; suites try words
 		}
 		ast.Inspect(f.File, func(n ast.Node) bool {

@@ -22,7 +22,6 @@ import (
 	"weir/internal/goldentest"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
-	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/query"
@@ -294,7 +293,7 @@ func TestBadPayloads(t *testing.T) {
 }
 
 func newRunner(r *rig) *runner.Runner {
-	return &runner.Runner{Kinds: kinds.All(), Model: r.models["gallery"], Store: r.store, Now: time.Now, Mover: &migrate.Mover{Model: r.models["gallery"], Store: r.store}}
+	return &runner.Runner{Kinds: kinds.All(), Model: r.models["gallery"], Store: r.store, Now: time.Now, Mover: &ingest.Mover{Model: r.models["gallery"], Store: r.store}}
 }
 
 // nothingFound is an index without documents.

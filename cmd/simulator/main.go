@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"weir/internal/simulatorcli"
+	"weir/internal/sim"
 )
 
-func main() { simulatorcli.Main(os.Args[1:]) }
+func main() { sim.Main(os.Args[1:]) }

@@ -6,13 +6,13 @@ import (
 
 	"weir"
 	"weir/internal/model"
-	"weir/internal/simulatorcli"
+	"weir/internal/sim"
 )
 
 func main() {
 	model.Called = "weir"
 	if len(os.Args) > 1 && os.Args[1] == "simulator" {
-		simulatorcli.Main(os.Args[2:])
+		sim.Main(os.Args[2:])
 	}
 	weir.Main()
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/owntable"
 	"weir/internal/value"
 )
@@ -62,7 +61,7 @@ type Operand struct {
 	// Fits reports whether an attribute that is declared with the type can have such values.
 	Fits func(typ string) bool
 	// Counts is a condition that each value passes which counts.
-	Counts condition.Condition
+	Counts value.Condition
 }
 
 // The operands that several aggregates have.
@@ -70,13 +69,13 @@ var (
 	Numbers = &Operand{
 		Is:     "is of numbers",
 		Fits:   func(typ string) bool { return typ == "number" || typ == "any" },
-		Counts: condition.Condition{{Op: condition.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}},
+		Counts: value.Condition{{Op: value.AtLeast, Values: []value.Value{value.MustNumber("-9.9E+125")}}},
 	}
 	// Scalars are single values, told apart by their text.
 	Scalars = &Operand{
 		Is:     "tells single values apart",
 		Fits:   func(typ string) bool { return !slices.Contains([]string{"list", "map", "strings", "numbers"}, typ) },
-		Counts: condition.Condition{{Op: condition.Exists}},
+		Counts: value.Condition{{Op: value.Exists}},
 	}
 )
 

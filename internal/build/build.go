@@ -35,8 +35,8 @@ import (
 	"time"
 
 	"weir/internal/catalog"
-	"weir/internal/cost"
 	"weir/internal/deadletter"
+	"weir/internal/deploy"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -109,7 +109,7 @@ func (p Progress) ReadUnits() int64 {
 
 // Price returns what the work costs, in dollars on demand in us-east-1.
 func (p Progress) Price() float64 {
-	return cost.Price(float64(p.Units), float64(p.ReadUnits()))
+	return deploy.Price(float64(p.Units), float64(p.ReadUnits()))
 }
 
 // Estimate reads all that builds read until what they build is live, and returns what they

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"weir/internal/build"
-	"weir/internal/cost"
+	"weir/internal/deploy"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
@@ -281,7 +281,7 @@ func (f *fixture) billed(name string) bill {
 		}
 	}
 	out := bill{said, b.Done(), units.Load(), reads.Load()}
-	dollars := (float64(out.units)*cost.WritePrice + float64(out.reads)*cost.ReadPrice) / 1e6
+	dollars := (float64(out.units)*deploy.WritePrice + float64(out.reads)*deploy.ReadPrice) / 1e6
 	checked := map[string][2]float64{
 		"dry run, $":          {said.Price(), dollars},
 		"dry run, write unit": {float64(said.Units), float64(out.units)},

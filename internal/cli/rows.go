@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 
-	"weir/internal/drivers"
 	"weir/internal/interrupt"
 	"weir/internal/model"
 	"weir/internal/stage"
@@ -40,7 +39,7 @@ func Load(ctx context.Context, names []string) (models []*model.Model, err error
 // Deployer is the store of the models' tables where these are made apart, nil elsewhere,
 // and the names of the tables there.
 // The caller closes a store that is not nil. Mistakes in the flags are usage errors.
-func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (store.Deployer, stage.Names, error) {
+func Deployer(ctx context.Context, at system.Place, models []*model.Model) (store.Deployer, stage.Names, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
 		return nil, stage.Names{}, Usage("%v", err)
@@ -50,7 +49,7 @@ func Deployer(ctx context.Context, at drivers.Place, models []*model.Model) (sto
 }
 
 // Names are the names that the models' tables have in the place.
-func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
+func Names(at system.Place, models []*model.Model) (stage.Names, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
 		return stage.Names{}, Usage("%v", err)
@@ -61,7 +60,7 @@ func Names(at drivers.Place, models []*model.Model) (stage.Names, error) {
 
 // usageOf makes a usage error of one of the configuration.
 func usageOf(err error) error {
-	if errors.Is(err, drivers.ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, model.ErrFunction) {
+	if errors.Is(err, system.ErrConfig) || errors.Is(err, stage.ErrTaken) || errors.Is(err, model.ErrFunction) {
 		return Usage("%v", err)
 	}
 	return err
@@ -69,7 +68,7 @@ func usageOf(err error) error {
 
 // Open loads models and opens their rows and documents where they are.
 // The caller closes the system. A table that is missing is a usage error with the command that makes it.
-func Open(ctx context.Context, at drivers.Place, names []string, o system.Options) (*system.System, error) {
+func Open(ctx context.Context, at system.Place, names []string, o system.Options) (*system.System, error) {
 	models, err := Load(ctx, names)
 	if err != nil {
 		return nil, err
@@ -80,7 +79,7 @@ func Open(ctx context.Context, at drivers.Place, names []string, o system.Option
 // OpenNamed is Open for one model whose file may be gone. gone says that it is: then nothing of the
 // model is known but its name and what its catalog has (model.Named). A name for which
 // there is neither a file nor a catalog is the error of Open.
-func OpenNamed(ctx context.Context, at drivers.Place, name string, o system.Options) (s *system.System, gone bool, err error) {
+func OpenNamed(ctx context.Context, at system.Place, name string, o system.Options) (s *system.System, gone bool, err error) {
 	m, missing := LoadModel(ctx, name)
 	if errors.Is(missing, fs.ErrNotExist) {
 		m, gone = model.Named(name)
@@ -102,7 +101,7 @@ func OpenNamed(ctx context.Context, at drivers.Place, name string, o system.Opti
 }
 
 // Flags are the flags with which a user opens rows in the place; see model.Model.Command.
-func Flags(at drivers.Place, o system.Options) []model.Flag {
+func Flags(at system.Place, o system.Options) []model.Flag {
 	flags := at.Flags()
 	if o.DeriveIn != "" {
 		flags = append(flags, model.Flag{Name: "derive-in", Value: o.DeriveIn})
@@ -111,7 +110,7 @@ func Flags(at drivers.Place, o system.Options) []model.Flag {
 }
 
 // OpenModels is Open for models that are loaded.
-func OpenModels(ctx context.Context, at drivers.Place, models []*model.Model, o system.Options) (*system.System, error) {
+func OpenModels(ctx context.Context, at system.Place, models []*model.Model, o system.Options) (*system.System, error) {
 	for _, m := range models {
 		m.Flags = Flags(at, o)
 	}

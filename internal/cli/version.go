@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"weir/internal/drivers"
+	"weir/internal/system"
 )
 
 // The version and the commit of a released program, which the linker sets. Go itself notes the
@@ -65,6 +65,6 @@ func built() (version, from string) {
 func printVersion(to io.Writer, program string) error {
 	version, from := built()
 	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, version, from,
-		drivers.Formats(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		system.Formats(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/internal/drivers"
+	"weir/internal/system"
 )
 
 // TestChangelogHasFormats: the first chapter of the changelog names the formats of this program.
@@ -16,7 +16,7 @@ func TestChangelogHasFormats(t *testing.T) {
 	}
 	_, chapters, _ := strings.Cut(string(text), "\n## ")
 	chapter, _, _ := strings.Cut(chapters, "\n## ")
-	if words := strings.Join(strings.Fields(chapter), " "); !strings.Contains(words, "Formats: "+drivers.Formats()+".") {
-		t.Errorf("the changelog does not say %q, but %q", drivers.Formats(), words)
+	if words := strings.Join(strings.Fields(chapter), " "); !strings.Contains(words, "Formats: "+system.Formats()+".") {
+		t.Errorf("the changelog does not say %q, but %q", system.Formats(), words)
 	}
 }

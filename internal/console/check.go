@@ -10,7 +10,6 @@ import (
 	"weir/internal/model"
 	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/why"
 )
 
 // A recount compares at most compareDiffering differences, and a page lists listDiffering of them.
@@ -125,7 +124,7 @@ func differenceOf(m *model.Model, d *scratch.Difference) differenceLine {
 	shown := d.Shown(m)
 	d = &shown
 	l := differenceLine{Derivation: d.Derivation, Row: link{Text: brief(d.Row, cellRunes)}, Have: brief(d.Have, cellRunes), Want: brief(d.Want, cellRunes)}
-	if at, err := why.Parse(m, d.Row); err == nil && len(at) == 1 {
+	if at, err := scratch.Parse(m, d.Row); err == nil && len(at) == 1 {
 		l.Row = rowLink(m, at[0].Row)
 	}
 	return l

@@ -15,7 +15,6 @@ import (
 	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/why"
 )
 
 // Recordings are recorded files of a model, at hand as long as the process runs. Each call hands
@@ -68,7 +67,7 @@ type teller struct {
 	m       *model.Model
 	target  store.Ref
 	attr    string
-	why     *why.Why
+	why     *scratch.Why
 	secret  bool // what a record adds may have a hidden value in it
 	lines   []historyLine
 	dropped int
@@ -77,7 +76,7 @@ type teller struct {
 
 // tellerOf returns what tells the history of an attribute of a row.
 func tellerOf(m *model.Model, t *model.Table, ref store.Ref, attr string) (*teller, error) {
-	w, err := why.New(m, printed(t, ref), attr)
+	w, err := scratch.NewWhy(m, printed(t, ref), attr)
 	if err != nil {
 		return nil, &mistake{400, brief(err.Error(), longRunes)}
 	}

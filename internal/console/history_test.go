@@ -14,9 +14,9 @@ import (
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/reader"
+	"weir/internal/scratch"
 	"weir/internal/store"
 	"weir/internal/value"
-	"weir/internal/why"
 )
 
 // recordings are the records that were applied, as recorded files have them.
@@ -183,7 +183,7 @@ derive:
 	}
 	h := &teller{m: m, attr: "spent", secret: true}
 	ref := store.Ref{Table: "rows", Key: store.Key{Partition: value.OfString("SHOP#a"), Sort: value.OfString("ABOUT")}}
-	if h.why, err = why.New(m, printed(m.Tables[0], ref), "spent"); err != nil {
+	if h.why, err = scratch.NewWhy(m, printed(m.Tables[0], ref), "spent"); err != nil {
 		t.Fatal(err)
 	}
 	keys := value.NewItem(value.Attr{Name: "PK", Value: value.OfString("SHOP#a")}, value.Attr{Name: "SK", Value: value.OfString("SALE#1")})

@@ -19,9 +19,7 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/lambda"
-	"weir/internal/logs"
 	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/reader"
@@ -66,7 +64,7 @@ func Serve(ctx context.Context, stdout, stderr io.Writer) error {
 
 // Open makes the handler of a model, or of the one in the environment if m is nil. The caller calls closing when done.
 func Open(ctx context.Context, m *model.Model, stdout, stderr io.Writer) (h runtime.Handler, closing func() error, err error) {
-	log := logs.JSON(stderr, slog.LevelInfo)
+	log := measures.JSON(stderr, slog.LevelInfo)
 	spans, err := traces.Open(ctx, traces.Mode(os.Getenv(envTraces)), "weir", cli.Version(), log)
 	if err != nil {
 		return nil, nil, cli.Usage("%s: %v", envTraces, err)
@@ -200,7 +198,7 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 }
 
 // placeOfEnvironment returns the model, which the environment names if m is nil, and where its rows and documents are.
-func placeOfEnvironment(ctx context.Context, m *model.Model, log *slog.Logger) (models []*model.Model, at drivers.Place, err error) {
+func placeOfEnvironment(ctx context.Context, m *model.Model, log *slog.Logger) (models []*model.Model, at system.Place, err error) {
 	name := os.Getenv(envModel)
 	if name == "" && m == nil {
 		return nil, at, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
@@ -223,7 +221,7 @@ func placeOfEnvironment(ctx context.Context, m *model.Model, log *slog.Logger) (
 		models, err = cli.Load(ctx, []string{name})
 	}
 	data := os.Getenv(envData)
-	return models, drivers.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
+	return models, system.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
 }
 
 // gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What

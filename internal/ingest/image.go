@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -176,7 +175,7 @@ func computed(v value.Value) string {
 func (c *checked) verify(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {
-		if have := row.Get(a.Name); c.Hides(a.Name) || !condition.Same(have, a.Value) { // a right guess of a hidden one would tell it
+		if have := row.Get(a.Name); c.Hides(a.Name) || !value.Same(have, a.Value) { // a right guess of a hidden one would tell it
 			if c.Hides(a.Name) {
 				have = value.Value{}
 			}

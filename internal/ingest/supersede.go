@@ -3,7 +3,6 @@ package ingest
 import (
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -87,13 +86,13 @@ func noted(had, given, at value.Value) (_ value.Value, known bool) {
 // sameTime reports whether two values are one time, also in two spellings. Values that are no times
 // are the same only if they are equal.
 func sameTime(a, b value.Value) bool {
-	order, ok := condition.CompareTimes(a, b)
+	order, ok := value.CompareTimes(a, b)
 	return value.Equal(a, b) || ok && order == 0
 }
 
 // before reports whether a time is before another. A text that is no time is neither
 // before nor after any other.
 func before(a, b value.Value) bool {
-	order, ok := condition.CompareTimes(a, b)
+	order, ok := value.CompareTimes(a, b)
 	return ok && order < 0
 }

@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	"weir/internal/cli"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
-	"weir/internal/progress"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -56,11 +55,11 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	m := s.Models[0].Model
-	shown := progress.New(p.stderr, "rows read")
+	shown := cli.New(p.stderr, "rows read")
 	samples, seen := []sample{}, map[string]int{}
 	pages := 0
-	b := migrate.Backfill{Model: m, Store: s.Store, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
-	b.Each = func(f migrate.Filling) {
+	b := ingest.Backfill{Model: m, Store: s.Store, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
+	b.Each = func(f ingest.Filling) {
 		switch {
 		case f.Reason != "":
 			fmt.Fprintf(shown, "%s: refused: %s %s: %s\n", cli.Called("ingest"), f.Entity.Name, rowText(m, f.Row), f.Reason)
@@ -85,7 +84,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 
 // fresh reports whether a filling has an attribute of which not enough was shown.
 // seen counts by Entity.attribute how often each was met, and is changed.
-func fresh(seen map[string]int, f migrate.Filling) bool {
+func fresh(seen map[string]int, f ingest.Filling) bool {
 	show := false
 	for _, a := range f.Gets {
 		name := f.Entity.Name + "." + a.Name
@@ -98,7 +97,7 @@ func fresh(seen map[string]int, f migrate.Filling) bool {
 // print prints the totals, and in a dry run some rows with what they would get.
 // The names of the JSON are a format that scripts rely on. Errors of writing end the command later,
 // through the program's output.
-func (c *backfillCommand) print(p *program, f migrate.Filled, samples []sample) {
+func (c *backfillCommand) print(p *program, f ingest.Filled, samples []sample) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "claims": f.Claims, "shared": f.Shared, "gets": f.Gets, "other": f.Other}
 		if c.DryRun {

@@ -10,7 +10,7 @@ import (
 	runtime "github.com/aws/aws-lambda-go/lambda"
 
 	"weir/internal/cli"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/system"
 	"weir/internal/web"
 	"weir/internal/writeapi"
@@ -42,7 +42,7 @@ func (p *program) handler() (*writeapi.Lambda, *system.System, error) {
 	if len(names) == 0 {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
 	}
-	log := logs.JSON(p.stderr, slog.LevelInfo)
+	log := measures.JSON(p.stderr, slog.LevelInfo)
 	keys, err := web.OpenKeys("", os.Getenv(web.EnvKeys), log)
 	if err != nil {
 		return nil, nil, cli.Usage("%v", err)

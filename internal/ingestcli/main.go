@@ -21,7 +21,6 @@ import (
 	"os"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/interrupt"
 	"weir/internal/memory"
 	"weir/internal/system"
@@ -95,8 +94,8 @@ type data struct {
 }
 
 // at is the place that the flags name. It does no I/O.
-func (d data) at() drivers.Place {
-	return drivers.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory, Stage: d.Deployment()}
+func (d data) at() system.Place {
+	return system.Place{Data: d.Data, AWS: d.AWS, Memory: d.Memory, Stage: d.Deployment()}
 }
 
 // output is the flag that says how results are printed.

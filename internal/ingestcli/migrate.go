@@ -8,14 +8,13 @@ import (
 	"strings"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
+	"weir/internal/ingest"
 	"weir/internal/memory"
-	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/progress"
 	"weir/internal/seq"
 	"weir/internal/store"
+	"weir/internal/system"
 	"weir/internal/value"
 )
 
@@ -65,13 +64,13 @@ func (c *migrateCommand) Run(p *program) (err error) {
 	if g == nil {
 		return noMigration(m, c.Name)
 	}
-	mover := &migrate.Mover{Model: m, Store: s.Store}
+	mover := &ingest.Mover{Model: m, Store: s.Store}
 	if c.End {
 		return c.end(p, mover, g)
 	}
-	shown := progress.New(p.stderr, "rows read")
+	shown := cli.New(p.stderr, "rows read")
 	pages := 0
-	scan := migrate.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
+	scan := ingest.Scan{Mover: mover, Migration: g, DryRun: c.DryRun, Page: func(rows int) { pages++; shown.Add(int64(rows)) }}
 	if c.DryRun {
 		taken, close, err := scratch(c.Memory)
 		if err != nil {
@@ -81,8 +80,8 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		scan.Taken = taken
 	}
 	var unsaid error // of what was refused
-	scan.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
-		if r.Outcome == migrate.Refused {
+	scan.Each = func(row store.Ref, _ value.Item, r ingest.MigrationResult) {
+		if r.Outcome == ingest.Refused {
 			enc := json.NewEncoder(shown)
 			enc.SetEscapeHTML(false)
 			unsaid = errors.Join(unsaid, enc.Encode(refusedRow{row.Table, rowText(m, row), m.ShownText(r.Reason)}))
@@ -100,7 +99,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		return cli.Partly(err, pages > 0 && !c.DryRun)
 	}
 	c.print(p, counts)
-	if n := counts[migrate.Refused]; n > 0 {
+	if n := counts[ingest.Refused]; n > 0 {
 		fmt.Fprintf(p.stderr, "%s: %d refused\n", cli.Called("ingest"), n)
 		return cli.Failed(cli.Check)
 	}
@@ -114,7 +113,7 @@ func scratch(size memory.Size) (_ store.Store, close func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := drivers.Beside(dir, []store.Table{owntable.Table()}, size)
+	db, err := system.Beside(dir, []store.Table{owntable.Table()}, size)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, nil, err
@@ -131,7 +130,7 @@ type refusedRow struct {
 
 // end ends the migration, and leaves all rows as they are.
 // It is durable when end returns without an error.
-func (c *migrateCommand) end(p *program, mover *migrate.Mover, g *model.Migration) error {
+func (c *migrateCommand) end(p *program, mover *ingest.Mover, g *model.Migration) error {
 	if c.DryRun {
 		return cli.Usage("--dry-run and --end do not go together")
 	}
@@ -152,11 +151,11 @@ func noMigration(m *model.Model, name string) error {
 }
 
 // results are printed in this order.
-var results = []migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused}
+var results = []ingest.Outcome{ingest.Moved, ingest.Followed, ingest.There, ingest.Kept, ingest.Refused}
 
 // print prints the counts in one line, or as one object that has every outcome.
 // Outcomes that did not happen are left out of the text, and are 0 in the JSON.
-func (c *migrateCommand) print(p *program, counts migrate.Counts) {
+func (c *migrateCommand) print(p *program, counts ingest.Counts) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "migration": c.Name, "dryRun": c.DryRun}
 		for _, o := range results {

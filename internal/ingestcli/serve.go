@@ -10,7 +10,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/ingest"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/owntable"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -23,7 +23,7 @@ import (
 type serveCommand struct {
 	data
 	web.Flags
-	logs.Logging
+	measures.Logging
 	web.Limits
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Addr   string   `default:"127.0.0.1:8481" placeholder:"HOST:PORT" help:"Where writes are taken, port 0 for any free one (default ${default})."`

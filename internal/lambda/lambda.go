@@ -30,9 +30,9 @@ import (
 	"weir/internal/budget"
 	"weir/internal/catalog"
 	"weir/internal/deadletter"
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/stage"
 	"weir/internal/store"
@@ -272,7 +272,7 @@ func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error 
 	if now := h.Runner.Moment(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
 		writing = nil
 	}
-	of, n, err := documents.Write(ctx, h.Runner, []runner.Batch{b}, writing)
+	of, n, err := document.Write(ctx, h.Runner, []runner.Batch{b}, writing)
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	if w.indexed, err = documents.Indexed(h.Runner, row); err != nil {
+	if w.indexed, err = document.Indexed(h.Runner, row); err != nil {
 		return err
 	}
 	w.view = &runner.View{CatalogRow: row, Cuts: true}

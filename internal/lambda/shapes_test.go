@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/internal/ingest"
 	"weir/internal/lambda"
-	"weir/internal/migrate"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
 	"weir/internal/store"
@@ -34,7 +34,7 @@ func inWindow(rest string) string {
 
 // over is a handler over a store.
 func (w *world) over(s store.Store) *lambda.Handler {
-	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: s}}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: s, Now: func() time.Time { return w.now }, Mover: &ingest.Mover{Model: w.model, Store: s}}
 	return lambda.New(run, func(context.Context) error { return nil })
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/failtest"
+	"weir/internal/ingest"
 	"weir/internal/lambda"
 	"weir/internal/lambda/lambdatest"
-	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/kinds"
@@ -95,7 +95,7 @@ func (w *world) twice(h *lambda.Handler, records ...string) {
 }
 
 func (w *world) handler() *lambda.Handler {
-	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &migrate.Mover{Model: w.model, Store: w}}
+	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w, Now: func() time.Time { return w.now }, Mover: &ingest.Mover{Model: w.model, Store: w}}
 	return lambda.New(run, func(context.Context) error { return nil })
 }
 

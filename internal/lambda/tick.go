@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir/internal/deadletter"
-	"weir/internal/documents"
+	"weir/internal/projections/document"
 	"weir/internal/reader"
 )
 
@@ -60,7 +60,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 	if err == nil {
 		w := work{}
 		catching, stop := context.WithTimeout(ctx, catchUpTime)
-		n, late := documents.CatchUp(catching, h.Runner)
+		n, late := document.CatchUp(catching, h.Runner)
 		if stop(); n > 0 && errors.Is(late, context.DeadlineExceeded) && ctx.Err() == nil {
 			late = nil // the next minute goes on
 		}

@@ -17,9 +17,8 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/deadletter"
-	"weir/internal/documents"
-	"weir/internal/logs"
 	"weir/internal/measures"
+	"weir/internal/projections/document"
 	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/status"
@@ -144,7 +143,7 @@ func (o *Model) Applied(a reader.Applied) {
 // observe adds a value to a histogram, with the trace of the batch as its exemplar if there is one.
 func observe(to prometheus.Observer, v float64, trace string) {
 	if with, ok := to.(prometheus.ExemplarObserver); ok && trace != "" {
-		with.ObserveWithExemplar(v, prometheus.Labels{logs.TraceID: trace})
+		with.ObserveWithExemplar(v, prometheus.Labels{measures.TraceID: trace})
 		return
 	}
 	to.Observe(v)
@@ -331,7 +330,7 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 		return nil
 	})
 	if err == nil || errors.Is(err, errEnough) {
-		pending, err = documents.CountPending(ctx, o.run, maxPending)
+		pending, err = document.CountPending(ctx, o.run, maxPending)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -49,7 +49,7 @@ func (a *Amount) Has(name string) bool {
 }
 
 // Lacks reports whether a field of the amount is absent or NULL, so the row gives nothing.
-// NULL counts as absent, as in every condition (package condition).
+// NULL counts as absent, as in every condition (value.Condition).
 func (a *Amount) Lacks(row value.Item) bool {
 	return a.Function == nil && slices.ContainsFunc(a.Fields, func(f *Field) bool {
 		k := f.Get(row).Kind()

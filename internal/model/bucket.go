@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -48,7 +47,7 @@ func (b *Bucket) value(row value.Item) (value.Value, *Unfit) {
 // time returns the instant that a value means; of a number, the whole second that it is in.
 func (b *Bucket) time(v value.Value) (time.Time, bool) {
 	if b.Epoch == "" {
-		return condition.Time(v)
+		return value.Time(v)
 	}
 	if v.Kind() == value.String { // a number in a key
 		v, _ = value.ParseNumber(v.Text())

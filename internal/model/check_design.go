@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -51,7 +50,7 @@ func checkItself(c *compiler) {
 
 // checkCounted reports tallies of a field that no counted row has.
 // It intersects the where of the source with what the aggregate counts of the same field
-// (aggregate.Operand.Counts), by condition.Condition.Empty, which is exact in one direction: what it
+// (aggregate.Operand.Counts), by value.Condition.Empty, which is exact in one direction: what it
 // calls empty is empty.
 func checkCounted(c *compiler, t *Tally) {
 	for _, s := range t.Sources {
@@ -71,7 +70,7 @@ func checkCounted(c *compiler, t *Tally) {
 // An enum is a report: rows outside it are refused by commands, and a word that is not declared is
 // a mistake of the model. Bounds are a warning, because rows that are written in other ways may
 // pass them.
-func (c *compiler) outOfReach(e *Entity, f *Field, is condition.Condition, at pos) {
+func (c *compiler) outOfReach(e *Entity, f *Field, is value.Condition, at pos) {
 	a := e.Attribute(f.Name)
 	if a == nil || is.Empty() || is.Holds(value.Value{}) {
 		return
@@ -89,10 +88,10 @@ func (c *compiler) outOfReach(e *Entity, f *Field, is condition.Condition, at po
 	}
 	within := slices.Clone(is)
 	if !a.Least.IsMissing() {
-		within = append(within, condition.Term{Op: condition.AtLeast, Values: []value.Value{a.Least}})
+		within = append(within, value.Term{Op: value.AtLeast, Values: []value.Value{a.Least}})
 	}
 	if !a.Most.IsMissing() {
-		within = append(within, condition.Term{Op: condition.AtMost, Values: []value.Value{a.Most}})
+		within = append(within, value.Term{Op: value.AtMost, Values: []value.Value{a.Most}})
 	}
 	if len(within) > len(is) && within.Empty() {
 		c.warn(at, "", "no command writes a %s that passes this test: its min and max exclude it, and only rows that are written in other ways can pass", f.Name)

@@ -3,8 +3,8 @@ package model
 import (
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // checkOldTables reports a table that is only migrated from, if it is one of the model's or of another migration too.
@@ -59,7 +59,7 @@ func checkMigrations(c *compiler, m *Migration) {
 // makingStamps reports a where that allows several values, so that it is unknown which one to write.
 func (c *compiler) makingStamps(mk *Making) {
 	for _, t := range mk.Into.Where {
-		if len(t.Is) == 1 && t.Is[0].Op == condition.Exists {
+		if len(t.Is) == 1 && t.Is[0].Op == value.Exists {
 			continue // an old row without it becomes no such row; that is reported row by row
 		}
 		if _, ok := t.Only(); !ok {

@@ -3,7 +3,6 @@ package model
 import (
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/value"
 )
@@ -126,7 +125,7 @@ func checkRange(c *compiler, q *Query, s *Step, d *stepDecl) {
 	for _, t := range d.Range {
 		all = append(all, bounded{t.name, "range"})
 		for _, term := range t.terms {
-			if term.op < condition.AtLeast {
+			if term.op < value.AtLeast {
 				c.report(term.at, "with: {"+t.name.text+": PARAMETER} for one value; where for others, whose rows are read and left out",
 					"a range has a beginning and an end, and no %q", term.op.String())
 			}
@@ -188,7 +187,7 @@ func checkReads(c *compiler, q *Query, s *Step, d *stepDecl) {
 // ranged reports whether a test of a where could be a range, by another index if there is one.
 func (q *Query) ranged(s *Step, t testDecl) (by string, ok bool) {
 	name := t.name.text
-	if s.Get || len(s.Also)+len(s.Range) > 0 || slices.ContainsFunc(t.terms, func(t termDecl) bool { return t.op < condition.AtLeast }) {
+	if s.Get || len(s.Also)+len(s.Range) > 0 || slices.ContainsFunc(t.terms, func(t termDecl) bool { return t.op < value.AtLeast }) {
 		return "", false
 	}
 	fits := func(sort *KeyTemplate) bool {

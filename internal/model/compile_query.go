@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -71,7 +70,7 @@ func (c *compiler) searchQuery(q *Query, d *queryDecl) {
 	filters := seq.Map(q.Search.Filters, func(f *Field) string { return f.Name })
 	for _, p := range d.With {
 		if !c.refuseUnknown(p.name, filters, "%q is no filter of the search index %s", p.name.text, q.Search.Name) {
-			q.With = append(q.With, c.bind(q, q.Search.Of, p, nil, condition.In))
+			q.With = append(q.With, c.bind(q, q.Search.Of, p, nil, value.In))
 		}
 	}
 	q.Where = c.filters(q, q.Search.Of, d.Where)
@@ -110,9 +109,9 @@ func (c *compiler) step(q *Query, d *stepDecl, prior *Entity) *Step {
 	}
 	s.Also = seq.Map(d.also, c.sound)
 	s.Any = seq.Map(d.Any, func(p pair) Bind { return c.bindList(q, s.Entity, p) })
-	s.With = seq.Map(d.With, func(p pair) Bind { return c.bind(q, s.Entity, p, prior, condition.In) })
+	s.With = seq.Map(d.With, func(p pair) Bind { return c.bind(q, s.Entity, p, prior, value.In) })
 	for _, p := range d.Below {
-		s.Range = append(s.Range, RangeTerm{condition.Below, c.bind(q, s.Entity, p, prior, condition.Below)})
+		s.Range = append(s.Range, RangeTerm{value.Below, c.bind(q, s.Entity, p, prior, value.Below)})
 	}
 	for _, f := range c.filters(q, s.Entity, d.Range) {
 		for _, t := range f.Terms {
@@ -140,7 +139,7 @@ func (c *compiler) sound(w word) *Entity {
 
 // bind compiles how a field is fixed: to a constant, to a field of the row of the step
 // before if there is one, and otherwise to a parameter. The parameter has the type that op compares by.
-func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity, op condition.Op) Bind {
+func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity, op value.Op) Bind {
 	b := Bind{Field: c.field(e, p.name)}
 	switch {
 	case b.Field == nil || !p.value.given():
@@ -151,7 +150,7 @@ func (c *compiler) bind(q *Query, e *Entity, p pair, prior *Entity, op condition
 			c.report(p.value.pos, "name a list that rows have", "%s.%s is computed when it is read, and a step reads for each element of a list of the row", prior.Name, p.value.text)
 		}
 	default:
-		read, a := c.comparedAs(e, b.Field, &condition.Term{Op: op})
+		read, a := c.comparedAs(e, b.Field, &value.Term{Op: op})
 		b.Param = c.bindParam(q, read, a, p.value, false)
 	}
 	return b

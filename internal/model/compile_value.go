@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"weir/internal/condition"
 	"weir/internal/value"
 )
 
@@ -39,7 +38,7 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 	case TypeString, TypeCommas, TypeAny, "":
 		return value.OfString(text), nil
 	case TypeTime:
-		if _, ok := condition.Time(value.OfString(text)); !ok {
+		if _, ok := value.Time(value.OfString(text)); !ok {
 			return value.Value{}, fmt.Errorf("%q is not a time like 2026-01-31T12:00:00Z, or a date", text)
 		}
 		return value.OfString(text), nil

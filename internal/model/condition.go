@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/value"
 )
@@ -20,7 +19,7 @@ type Filter struct {
 // FilterTerm is a term whose values come from Param, if that is set. A term whose parameter
 // is left out asks for nothing.
 type FilterTerm struct {
-	condition.Term
+	value.Term
 	Param string
 }
 
@@ -54,7 +53,7 @@ type testDecl struct {
 
 // termDecl is one word of a test with its values.
 type termDecl struct {
-	op     condition.Op
+	op     value.Op
 	at     pos
 	values []node
 }
@@ -70,7 +69,7 @@ type paramDecl struct {
 
 // single reports whether the test names one value and nothing else.
 func (d *testDecl) single() bool {
-	return len(d.terms) == 1 && d.terms[0].op == condition.In && len(d.terms[0].values) == 1
+	return len(d.terms) == 1 && d.terms[0].op == value.In && len(d.terms[0].values) == 1
 }
 
 // text is the test as a model file has it.
@@ -97,7 +96,7 @@ func (n node) tests(what string) []testDecl {
 		case e.value.given() && presence[e.value.y.Value] != 0:
 			d.terms = []termDecl{{op: presence[e.value.y.Value], at: e.value.pos()}}
 		default:
-			d.terms = n.r.term(nil, condition.In, e.value, e.name.text)
+			d.terms = n.r.term(nil, value.In, e.value, e.name.text)
 		}
 		if len(d.terms) > 0 {
 			out = append(out, d)
@@ -108,11 +107,11 @@ func (n node) tests(what string) []testDecl {
 
 // testKeys are the words of a test, testOps what those with values ask, and presence the words in place of a value.
 var (
-	presence = map[string]condition.Op{"present": condition.Exists, "absent": condition.Absent}
+	presence = map[string]value.Op{"present": value.Exists, "absent": value.Absent}
 	testKeys = []string{"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"}
-	testOps  = map[string]condition.Op{
-		"in": condition.In, "not": condition.NotIn, "begins": condition.Begins,
-		"atLeast": condition.AtLeast, "above": condition.Above, "atMost": condition.AtMost, "below": condition.Below,
+	testOps  = map[string]value.Op{
+		"in": value.In, "not": value.NotIn, "begins": value.Begins,
+		"atLeast": value.AtLeast, "above": value.Above, "atMost": value.AtMost, "below": value.Below,
 	}
 )
 
@@ -129,15 +128,15 @@ func readTerms(e entry) (out []termDecl) {
 		switch op := testOps[key]; {
 		case !said:
 		case key == "exists":
-			if op = condition.Absent; n.flag(test.what(key)) {
-				op = condition.Exists
+			if op = value.Absent; n.flag(test.what(key)) {
+				op = value.Exists
 			}
 			out = append(out, termDecl{op: op, at: n.pos()})
 		case key == "between" && n.isList() && len(n.elements()) == 2:
-			out = append(out, termDecl{condition.AtLeast, n.pos(), n.elements()[:1]}, termDecl{condition.AtMost, n.pos(), n.elements()[1:]})
+			out = append(out, termDecl{value.AtLeast, n.pos(), n.elements()[:1]}, termDecl{value.AtMost, n.pos(), n.elements()[1:]})
 		case key == "between":
 			n.wrong(test.what(key), "a list of two values, the least and the greatest")
-		case n.isList() && op != condition.In && op != condition.NotIn:
+		case n.isList() && op != value.In && op != value.NotIn:
 			n.wrong(test.what(key), "one value")
 		default:
 			out = test.r.term(out, op, n, e.name.text)
@@ -147,7 +146,7 @@ func readTerms(e entry) (out []termDecl) {
 }
 
 // term adds a term of the values of a node. It reports a list of none.
-func (r *reader) term(out []termDecl, op condition.Op, n node, name string) []termDecl {
+func (r *reader) term(out []termDecl, op value.Op, n node, name string) []termDecl {
 	values := n.elements()
 	if len(values) == 0 {
 		r.report(n.pos(), "", "the test of %q names no value", name)
@@ -196,7 +195,7 @@ func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter) {
 }
 
 // possible reports a test that no row of the entity passes, or none that commands write.
-func (c *compiler) possible(e *Entity, f *Field, is condition.Condition, w word) {
+func (c *compiler) possible(e *Entity, f *Field, is value.Condition, w word) {
 	if is.Empty() {
 		return // reported with its terms
 	}
@@ -208,7 +207,7 @@ func (c *compiler) possible(e *Entity, f *Field, is condition.Condition, w word)
 
 // terms compiles the words of a test. q is the query whose parameters it may name, nil where
 // there are none. is has those that no parameter decides; terms that no value passes together are reported.
-func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm, is condition.Condition) {
+func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm, is value.Condition) {
 	for _, td := range d.terms {
 		t, ok := c.term(e, f, td, q)
 		if !ok {
@@ -219,7 +218,7 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 		}
 	}
 	always := f.Key != nil && !f.Sparse && f.Slot < len(f.Key.required())
-	if is.Empty() || always && slices.ContainsFunc(is, func(t condition.Term) bool { return t.Op == condition.Absent }) {
+	if is.Empty() || always && slices.ContainsFunc(is, func(t value.Term) bool { return t.Op == value.Absent }) {
 		c.remark(d.name.pos, "", "no value of %q passes this test", d.name.text)
 	}
 	return out, is
@@ -227,15 +226,15 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 
 // term compiles one word of a test. ok is false after a problem.
 func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, bool) {
-	out := FilterTerm{Term: condition.Term{Op: d.op}}
-	if d.op == condition.Exists || d.op == condition.Absent {
+	out := FilterTerm{Term: value.Term{Op: d.op}}
+	if d.op == value.Exists || d.op == value.Absent {
 		return out, true
 	}
 	read, a := c.comparedAs(e, f, &out.Term)
 	if !c.comparable(read, d) {
 		return out, false
 	}
-	if d.op != condition.In && d.op != condition.NotIn {
+	if d.op != value.In && d.op != value.NotIn {
 		a = nil // a bound may be any value, also one that rows do not have
 	}
 	if n := d.values[0]; len(d.values) == 1 && n.isMap() {
@@ -243,7 +242,7 @@ func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, 
 		if !w.given() {
 			return out, false
 		}
-		out.Param = c.bindParam(q, read, a, w, d.op == condition.In || d.op == condition.NotIn)
+		out.Param = c.bindParam(q, read, a, w, d.op == value.In || d.op == value.NotIn)
 		return out, c.flaws == before
 	}
 	for _, n := range d.values {
@@ -251,7 +250,7 @@ func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, 
 			out.Values = append(out.Values, v)
 		}
 	}
-	if d.op == condition.Begins && len(out.Values) == 1 && out.Values[0].Text() == "" {
+	if d.op == value.Begins && len(out.Values) == 1 && out.Values[0].Text() == "" {
 		c.report(d.at, f.Name+": present", "every text begins with nothing")
 		return out, false
 	}
@@ -262,16 +261,16 @@ func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, 
 // that the term's values have. A name in a key is text for words about equality. A bound
 // takes it as the type that the entity declares for it.
 // The field that it returns is a copy, so its type is of this term alone.
-func (c *compiler) comparedAs(e *Entity, f *Field, t *condition.Term) (*Field, *Attribute) {
+func (c *compiler) comparedAs(e *Entity, f *Field, t *value.Term) (*Field, *Attribute) {
 	a := e.Attribute(f.Name)
 	read := *f
-	if f.Key != nil && a != nil && t.Op >= condition.AtLeast && t.Op <= condition.Below && (a.Type == TypeNumber || a.Type == TypeTime) {
+	if f.Key != nil && a != nil && t.Op >= value.AtLeast && t.Op <= value.Below && (a.Type == TypeNumber || a.Type == TypeTime) {
 		if read.Type = a.Type; a.Type == TypeNumber {
-			t.As = condition.AsNumbers
+			t.As = value.AsNumbers
 		}
 	}
-	if read.Type == TypeTime && t.Op != condition.Begins {
-		t.As = condition.AsTimes
+	if read.Type == TypeTime && t.Op != value.Begins {
+		t.As = value.AsTimes
 	}
 	return &read, a
 }
@@ -279,14 +278,14 @@ func (c *compiler) comparedAs(e *Entity, f *Field, t *condition.Term) (*Field, *
 // comparable reports a word that the type of the field does not have.
 func (c *compiler) comparable(f *Field, d termDecl) bool {
 	switch {
-	case d.op < condition.AtLeast:
+	case d.op < value.AtLeast:
 		return true
-	case d.op == condition.Begins && (f.Type == TypeString || f.Type == TypeAny):
+	case d.op == value.Begins && (f.Type == TypeString || f.Type == TypeAny):
 		return true
-	case d.op != condition.Begins && (f.Type == TypeString || f.Type == TypeNumber || f.Type == TypeTime || f.Type == TypeAny):
+	case d.op != value.Begins && (f.Type == TypeString || f.Type == TypeNumber || f.Type == TypeTime || f.Type == TypeAny):
 		return true
 	}
-	c.report(d.at, map[bool]string{true: "atLeast and below bound a time"}[d.op == condition.Begins && f.Type == TypeTime],
+	c.report(d.at, map[bool]string{true: "atLeast and below bound a time"}[d.op == value.Begins && f.Type == TypeTime],
 		"%s is a %s, and has no %q", f.Name, cmp.Or(f.Type, TypeAny), d.op.String())
 	return false
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"weir/internal/aggregate"
-	"weir/internal/condition"
 	"weir/internal/owntable"
 	"weir/internal/seq"
 	"weir/internal/value"
@@ -453,14 +452,14 @@ func (t *defined) tests(word string, tests []Test) {
 
 // condition adds terms, all of which must hold. What the first models could say has the form
 // of then, because a changed definition is built again.
-func (t *defined) condition(is condition.Condition) {
-	if len(is) == 1 && is[0].As == condition.AsIs && is[0].Op <= condition.Absent {
+func (t *defined) condition(is value.Condition) {
+	if len(is) == 1 && is[0].As == value.AsIs && is[0].Op <= value.Absent {
 		op := is[0].Op
-		t.add("is", fmt.Sprint(op == condition.NotIn), fmt.Sprint(op == condition.Exists))
+		t.add("is", fmt.Sprint(op == value.NotIn), fmt.Sprint(op == value.Exists))
 		t.add("of", constants(is[0].Values)...)
 		return
 	}
-	t.anyOrder("term", seq.Map(is, func(term condition.Term) defined {
+	t.anyOrder("term", seq.Map(is, func(term value.Term) defined {
 		return defined{line(term.Op.String(), append([]string{fmt.Sprint(term.As)}, constants(term.Values)...)...)}
 	}))
 }

@@ -13,10 +13,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/aggregate"
-	"weir/internal/condition"
 	"weir/internal/failtest"
 	"weir/internal/soaktest"
 	"weir/internal/store"
+	"weir/internal/value"
 	"weir/models"
 )
 
@@ -536,7 +536,7 @@ func TestNoFieldIsForgotten(t *testing.T) {
 		{Search{}, map[string]string{"Name": "names the derivation", "Of": in, "Where": in, "Text": in, "Filters": in, "Sorts": in, "Input": "its fields are in"}},
 		{Test{}, map[string]string{"Field": in, "Is": in}},
 		{Input{}, map[string]string{"Derivation": "names the derivation", "Where": in, "Fields": in}},
-		{condition.Term{}, map[string]string{"Op": in, "As": in, "Values": in}},
+		{value.Term{}, map[string]string{"Op": in, "As": in, "Values": in}},
 		{Assign{}, map[string]string{"Name": in, "Expr": in}},
 		{Expr{}, map[string]string{"Field": in, "Const": in, "Record": in, "Map": in, "Follow": in, "Subscriber": in, "Bucket": in}},
 		{Bucket{}, map[string]string{"Of": in, "Unit": in, "Zone": "its rules are in", "Epoch": in, "rules": in}},

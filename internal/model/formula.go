@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/value"
 )
@@ -302,8 +301,8 @@ func isList(v value.Value) bool { return slices.Contains(fits[TypeList].kinds, v
 
 // between returns the whole units from one time to another. A part of a unit does not count.
 func between(to, from value.Value, unit int64) value.Value {
-	a, okA := condition.Time(to)
-	b, okB := condition.Time(from)
+	a, okA := value.Time(to)
+	b, okB := value.Time(from)
 	if !okA || !okB {
 		return value.Value{}
 	}

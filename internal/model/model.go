@@ -31,7 +31,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/owntable"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -261,14 +260,14 @@ func (f *Field) Typed() bool { return f.Key == nil }
 // Test is a condition on a row's field.
 type Test struct {
 	Field *Field
-	Is    condition.Condition
+	Is    value.Condition
 }
 
 // Listed returns the values of which the field must have one, none if the test does not list
 // them. A time is left out: one instant has many texts.
 func (t *Test) Listed() []value.Value {
 	for i := range t.Is {
-		if t.Is[i].Op == condition.In && t.Is[i].As == condition.AsIs {
+		if t.Is[i].Op == value.In && t.Is[i].As == value.AsIs {
 			return t.Is[i].Values
 		}
 	}
@@ -279,7 +278,7 @@ func (t *Test) Listed() []value.Value {
 // that the test names. It reports false if the test names none or several.
 func (t *Test) Only() (value.Value, bool) {
 	for i := range t.Is {
-		if t.Is[i].Op == condition.In && len(t.Is[i].Values) == 1 {
+		if t.Is[i].Op == value.In && len(t.Is[i].Values) == 1 {
 			return t.Is[i].Values[0], true
 		}
 	}
@@ -392,7 +391,7 @@ type Bind struct {
 
 // RangeTerm bounds the sort keys that a step reads: by AtLeast, Above, AtMost, Below or Begins.
 type RangeTerm struct {
-	Op condition.Op
+	Op value.Op
 	Bind
 }
 

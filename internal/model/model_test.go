@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"weir/internal/condition"
 	"weir/internal/failtest"
 	"weir/internal/value"
 )
@@ -198,7 +197,7 @@ func TestBuildOfIndexKeys(t *testing.T) {
 func TestHolds(t *testing.T) {
 	f := func(name string) *Field { return &Field{Name: name, Attr: name, Type: TypeAny} }
 	is := func(name, v string) Test {
-		return Test{f(name), condition.Condition{{Op: condition.In, Values: []value.Value{value.OfString(v)}}}}
+		return Test{f(name), value.Condition{{Op: value.In, Values: []value.Value{value.OfString(v)}}}}
 	}
 	if !Holds(nil, nil) {
 		t.Error("no test holds always")

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -80,7 +79,7 @@ func (c *Computed) Value(row value.Item) value.Value {
 	if c.Bucket != nil {
 		t, ok = beginOf(c.Bucket.Unit, c.Bucket.Zone, c.From.Get(row).Text())
 	} else {
-		t, ok = condition.Time(c.From.Get(row))
+		t, ok = value.Time(c.From.Get(row))
 	}
 	if !ok {
 		return value.Value{}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/seq"
 	"weir/internal/value"
 )
@@ -279,7 +278,7 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 	if v.Kind() != value.String {
 		return v, false
 	}
-	text, ok := condition.ReadTime(v.Text(), a.Zone)
+	text, ok := value.ReadTime(v.Text(), a.Zone)
 	if text == v.Text() {
 		return v, ok
 	}
@@ -309,7 +308,7 @@ func (c *compiler) form(a *Attribute, d *attributeDecl) {
 
 // Store returns a value of the attribute's type in the form in which rows have it.
 func (a *Attribute) Store(v value.Value) value.Value {
-	switch t, ok := condition.Time(v); {
+	switch t, ok := value.Time(v); {
 	case a.As == AsText && v.Kind() == value.Number:
 		return value.OfString(v.Text())
 	case ok && a.As == AsSeconds:

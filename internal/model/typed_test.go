@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"weir/internal/condition"
 	"weir/internal/failtest"
 	"weir/internal/value"
 )
@@ -294,7 +293,7 @@ func TestEpochTimes(t *testing.T) {
 			t.Errorf("%s %s is %q, %v", c.n, c.as, text, ok)
 		}
 		if ok {
-			if _, is := condition.Instant(value.OfString(text)); !is {
+			if _, is := value.Instant(value.OfString(text)); !is {
 				t.Errorf("%s is no time", text)
 			}
 		}
@@ -360,7 +359,7 @@ func TestLocalTimes(t *testing.T) {
 	} {
 		zone, err := zoneOf(c.zone)
 		failtest.On(t, err)
-		if is, ok := condition.ReadTime(c.text, zone); is != c.is && ok || ok != (c.is != "") {
+		if is, ok := value.ReadTime(c.text, zone); is != c.is && ok || ok != (c.is != "") {
 			t.Errorf("%s in %s is %q, %v", c.text, c.zone, is, ok)
 		}
 	}
@@ -371,7 +370,7 @@ func TestLocalTimes(t *testing.T) {
 		"2024-01-03T00:00:00.123456789Z": "2024-01-03T00:00:00.123456789Z", "2024-01-03": "2024-01-03", "2024-01-03T00:00:00": "", "2024-01-03 00:00": "",
 		"2024-01-03T24:00:00Z": "", "2024-01-03T1:00:00Z": "", "2024-13-03": "", "2024-01-03T": "", "2024-01-03T00:00:00.Z": "", "2024-01-03T00:00:00+25": "", "": "", "1704240000": "",
 	} {
-		if got, ok := condition.ReadTime(text, none); ok != (is != "") || ok && got != is {
+		if got, ok := value.ReadTime(text, none); ok != (is != "") || ok && got != is {
 			t.Errorf("%q is %q, %v", text, got, ok)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -30,7 +29,7 @@ const (
 // the names are in the opposite order. unfit says what the value must be instead, "" if it fits.
 func Ordered(v value.Value, source store.Key, greatest bool) (name, unfit string) {
 	var b []byte
-	switch instant, time := condition.Instant(v); {
+	switch instant, time := value.Instant(v); {
 	case v.Kind() == value.Number:
 		b = ordered(append(b, 'n'), v)
 	case v.Kind() != value.String:

@@ -89,7 +89,7 @@ const (
 	Own      = prefix + "own" // the application's values of attributes that a status replaced
 	prefix   = "weir."
 	// Moved marks a row that a migration made or moved. It says which row it came from,
-	// or which rows it became, and its content at that time (see package migrate).
+	// or which rows it became, and its content at that time (see ingest/migrate.go).
 	Moved = prefix + "moved"
 )
 

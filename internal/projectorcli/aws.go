@@ -4,14 +4,13 @@ import (
 	"fmt"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/system"
 )
 
 // prepareReplay makes the tables that a replay writes into, where opening does not.
 // It does nothing for a store that makes its tables when it is opened. A table that exists is left as it is; one
 // that no replay made is an error, so that a replay never writes into the table of an application.
-func (p *program) prepareReplay(at drivers.Place, name string) error {
+func (p *program) prepareReplay(at system.Place, name string) error {
 	if !at.Store().Deploys() {
 		return nil
 	}

@@ -11,10 +11,9 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/cli"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/owntable"
-	"weir/internal/progress"
 	"weir/internal/scratch"
 	"weir/internal/system"
 	"weir/internal/traces"
@@ -109,7 +108,7 @@ func (c *buildCommand) Run(p *program) error {
 	if len(c.From) > 0 {
 		return c.recordings(p)
 	}
-	p.log, _ = logs.Logging{}.Open(p.stderr)
+	p.log, _ = measures.Logging{}.Open(p.stderr)
 	end, err := p.traced(c.Flag)
 	if err != nil {
 		return err
@@ -175,7 +174,7 @@ const noSearchPlace = "it is not said where the search indexes are: --opensearch
 // It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
 // build.Idle before they continue its build.
 func builds(p *program, b *build.Builder, run func() error) error {
-	reading := progress.New(p.stderr, "rows read and values put")
+	reading := cli.New(p.stderr, "rows read and values put")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
 	err := run()
 	reading.End()
@@ -214,7 +213,7 @@ func (c *buildCommand) previewRows(p *program, s *system.System, b *build.Builde
 	if err != nil {
 		return nil, err
 	}
-	v, reading := scratch.Of(s, s.Models[0]), progress.New(p.stderr, "rows derived from")
+	v, reading := scratch.Of(s, s.Models[0]), cli.New(p.stderr, "rows derived from")
 	defer reading.End()
 	v.Progress = func(read int) { reading.Set(int64(read), rows) }
 	return v.Preview(p.ctx, names, c.Examples)
@@ -382,7 +381,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 // search fills the search indexes of the model's definitions.
 // It returns when the indexes are complete. Interrupted, the next call goes on after the rows that were read.
 func (c *buildCommand) search(p *program, s *system.System, part *system.Part) error {
-	reading := progress.New(p.stderr, "rows read")
+	reading := cli.New(p.stderr, "rows read")
 	defer reading.End()
 	rows, again := 0, false
 	filling := func(f system.Filling) {

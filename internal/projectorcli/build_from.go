@@ -10,8 +10,7 @@ import (
 	"weir/internal/build"
 	"weir/internal/cli"
 	"weir/internal/events"
-	"weir/internal/logs"
-	"weir/internal/progress"
+	"weir/internal/measures"
 	"weir/internal/projections"
 	"weir/internal/replay"
 	"weir/internal/system"
@@ -28,7 +27,7 @@ func (c *buildCommand) recordings(p *program) error {
 	if err != nil {
 		return err
 	}
-	p.log, _ = logs.Logging{}.Open(p.stderr)
+	p.log, _ = measures.Logging{}.Open(p.stderr)
 	end, err := p.traced(c.Flag)
 	if err != nil {
 		return err
@@ -54,7 +53,7 @@ func (c *buildCommand) recordings(p *program) error {
 		return err
 	}
 	from := recordingsOf{Recording: x, Replay: &replay.Replay{Model: part.Model}, bad: &talk{more: "records that cannot be used"}}
-	reading := progress.New(p.stderr, "records")
+	reading := cli.New(p.stderr, "records")
 	from.bad.out = reading
 	x.Unusable = from.unusable
 	err = eachBatch(p.ctx, reading, inputs, &s.Names, func(entries []events.Entry, table string) error { return from.batch(p, entries, table) })

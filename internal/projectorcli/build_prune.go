@@ -9,7 +9,6 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/cli"
-	"weir/internal/progress"
 	"weir/internal/system"
 )
 
@@ -83,7 +82,7 @@ func (c *buildCommand) remove(p *program, b *build.Builder) ([]*build.Removed, e
 	if err != nil {
 		return nil, err
 	}
-	reading := progress.New(p.stderr, "rows read")
+	reading := cli.New(p.stderr, "rows read")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows, 0) }
 	err = x.Run(p.ctx)
 	reading.End()

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/events"
-	"weir/internal/progress"
 	"weir/internal/status"
 	"weir/internal/system"
 )
@@ -58,7 +58,7 @@ func recordings(s *system.System, flag string, args []string) (map[string]consol
 	out := map[string]console.Recordings{}
 	for part, paths := range of {
 		out[part.Model.Name] = func(ctx context.Context, yield func(*events.Entry, string) error) error {
-			return eachEntry(ctx, progress.New(io.Discard, "records"), []input{{paths: paths}}, &s.Names, yield)
+			return eachEntry(ctx, cli.New(io.Discard, "records"), []input{{paths: paths}}, &s.Names, yield)
 		}
 	}
 	return out, nil

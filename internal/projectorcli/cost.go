@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"weir/internal/cli"
-	"weir/internal/cost"
+	"weir/internal/deploy"
 )
 
 // costCommand prints what a model costs. It asks no service.
@@ -61,7 +61,7 @@ func (c *costCommand) Run(p *program) error {
 	if c.Shards < 1 || c.Processes < 0 || !is(c.Window, 0) || !is(c.Row, 0) || c.Row == 0 || !is(c.Memory, 128) || !is(c.Targets, 1) {
 		return usage("--shards and --targets are 1 or more, --row more than 0, --memory 128 or more, --window and --processes 0 or more, and none more than %.0f", most)
 	}
-	ways := cost.Of(m, cost.Load{Writes: float64(c.Writes), Shards: c.Shards, Window: c.Window, Targets: c.Targets, RowKB: c.Row, Memory: c.Memory / 1024, Processes: c.Processes, EachEvent: c.EachEvent})
+	ways := deploy.CostOf(m, deploy.Load{Writes: float64(c.Writes), Shards: c.Shards, Window: c.Window, Targets: c.Targets, RowKB: c.Row, Memory: c.Memory / 1024, Processes: c.Processes, EachEvent: c.EachEvent})
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(ways)
 	}

@@ -16,8 +16,8 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/why"
 )
 
 // deadCommands are the commands on dead letters. List and show only read; retry and discard write, and need the
@@ -324,14 +324,14 @@ func rowsOnly(p *program, s *system.System, targets []string) (func(row string) 
 	m, rows := s.Models[0].Model, map[string]bool{}
 	for _, t := range targets {
 		rows[t] = true
-		all, err := why.Parse(m, t)
+		all, err := scratch.Parse(m, t)
 		if err != nil && (strings.HasPrefix(t, "#") || strings.Contains(t, "|") || strings.HasPrefix(t, "[") || strings.HasPrefix(t, "{")) {
 			continue
 		}
 		if err != nil {
 			return nil, usage("%v", err)
 		}
-		known, err := why.Known(p.ctx, s.Store, all)
+		known, err := scratch.Known(p.ctx, s.Store, all)
 		if err != nil {
 			return nil, err
 		}

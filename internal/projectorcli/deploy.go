@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/stage"
@@ -54,7 +53,7 @@ func (c *deployTables) Run(p *program) error {
 	if c.DryRun {
 		return c.dryRun(p, models)
 	}
-	db, names, err := cli.Deployer(p.ctx, drivers.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
+	db, names, err := cli.Deployer(p.ctx, system.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
 	if err != nil {
 		return err
 	}
@@ -74,8 +73,8 @@ func (c *deployTables) dryRun(p *program, models []*model.Model) error {
 	if _, err := system.Tables(models); err != nil {
 		return usage("%v", err)
 	}
-	tables, names, err := survey.Tables(p.ctx, drivers.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
-	if errors.Is(err, drivers.ErrConfig) {
+	tables, names, err := survey.Tables(p.ctx, system.Place{AWS: c.AWS, Stage: c.Deployment()}, models)
+	if errors.Is(err, system.ErrConfig) {
 		return usage("%v", err)
 	}
 	var found []store.Deployed

@@ -20,10 +20,9 @@ import (
 	"weir/internal/cli"
 	"weir/internal/console"
 	"weir/internal/ingest"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/metrics"
 	"weir/internal/model"
-	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/replay"
 	"weir/internal/sample"
@@ -40,7 +39,7 @@ import (
 // writes is an ordinary data directory, which the other commands read.
 type devCommand struct {
 	web.Flags
-	logs.Logging
+	measures.Logging
 	web.Limits
 	cli.MemoryFlag
 	cli.StageFlags
@@ -239,7 +238,7 @@ func (c *devCommand) samples(p *program, s *system.System) error {
 			continue
 		}
 		cs := sample.Commands(part.Model, time.Now())
-		if err := p.both(part.Runner, progress.New(p.stderr, "rows"), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
+		if err := p.both(part.Runner, cli.New(p.stderr, "rows"), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
 			return fmt.Errorf("sample rows of %s: %w", part.Model.Name, err)
 		}
 		fmt.Fprintf(p.stderr, "%s: %d rows made up, to begin with\n", part.Model.Name, len(cs))
@@ -282,7 +281,7 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 		if err != nil {
 			return err
 		}
-		reading := progress.New(p.stderr, "records")
+		reading := cli.New(p.stderr, "records")
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
 			if commands {
 				return putFile(ctx, s, part, path)

@@ -9,7 +9,6 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/doctor"
-	"weir/internal/drivers"
 	"weir/internal/seq"
 	"weir/internal/survey"
 	"weir/internal/system"
@@ -57,9 +56,9 @@ func (c *doctorCommand) Run(p *program) error {
 	if _, err := system.Tables(models); err != nil {
 		return usage("%v", err)
 	}
-	at := drivers.Place{AWS: c.AWS, OpenSearch: c.OpenSearch, Stage: c.Deployment()}
+	at := system.Place{AWS: c.AWS, OpenSearch: c.OpenSearch, Stage: c.Deployment()}
 	facts, err := survey.Of(p.ctx, at, models[0], c.DeriveIn)
-	if errors.Is(err, drivers.ErrConfig) {
+	if errors.Is(err, system.ErrConfig) {
 		return usage("%v", err)
 	}
 	if err != nil {

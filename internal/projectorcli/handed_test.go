@@ -10,13 +10,13 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/lambda/lambdatest"
 	"weir/internal/owntable"
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
 )
 
 // handovers are ways in which a stream gets another reader.
@@ -28,7 +28,7 @@ func TestHandedOver(t *testing.T) {
 	soaktest.Calm(t)
 	for name, do := range handovers {
 		t.Run(name, func(t *testing.T) {
-			l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
+			l := &life{T: t, at: system.Place{Data: filepath.Join(t.TempDir(), "data")}}
 			l.flags = []string{"--data", l.at.Data}
 			do(l)
 		})
@@ -42,7 +42,7 @@ func TestHandedOverOnDynamoDB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg, env := localAWS(t)
 			setEnv(t, env)
-			l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+			l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 			l.flags = []string{"--aws", "--data", l.at.Data}
 			do(l)
 		})

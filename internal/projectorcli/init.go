@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"weir/internal/cli"
-	"weir/internal/draft"
-	"weir/internal/drivers"
 	"weir/internal/model"
+	"weir/internal/sample"
 	"weir/internal/store"
 	"weir/internal/survey"
+	"weir/internal/system"
 	"weir/internal/value"
 )
 
@@ -101,7 +101,7 @@ func (c *initCommand) draft(p *program) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	db, _, err := drivers.Place{AWS: true}.Open(p.ctx, []store.Table{*t}, time.Now, false)
+	db, _, err := system.Place{AWS: true}.Open(p.ctx, []store.Table{*t}, time.Now, false)
 	if err != nil {
 		return "", err
 	}
@@ -122,14 +122,14 @@ func (c *initCommand) draft(p *program) (string, error) {
 		return "", usage("the table %s has no rows to draft a model from", t.Name)
 	}
 	fmt.Fprintf(p.stderr, "drafted from %d rows\n", len(rows))
-	return draft.Model(c.Name, t, rows), nil
+	return sample.Model(c.Name, t, rows), nil
 }
 
 // table describes the table, with those indexes that a model can have.
 func (c *initCommand) table(p *program) (*store.Table, error) {
 	t := &store.Table{Name: c.FromTable, Key: store.KeySchema{Partition: store.KeyAttr{Name: "?", Type: value.String}}}
-	all, _, err := survey.Tables(p.ctx, drivers.Place{AWS: true}, []*model.Model{{Name: c.Name, Tables: []*model.Table{{Table: *t}}}})
-	if errors.Is(err, drivers.ErrConfig) {
+	all, _, err := survey.Tables(p.ctx, system.Place{AWS: true}, []*model.Model{{Name: c.Name, Tables: []*model.Table{{Table: *t}}}})
+	if errors.Is(err, system.ErrConfig) {
 		return nil, usage("%v", err)
 	}
 	if err != nil {

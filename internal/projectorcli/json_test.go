@@ -18,7 +18,7 @@ import (
 	"weir/internal/build"
 	"weir/internal/cli/clitest"
 	"weir/internal/console"
-	"weir/internal/cost"
+	"weir/internal/deploy"
 	"weir/internal/doctor"
 	"weir/internal/failtest"
 	"weir/internal/model"
@@ -117,7 +117,7 @@ func TestJSON(t *testing.T) {
 	}))
 	check("projector lint", reflect.TypeFor[[]model.Problem](), prints(exitCheck, "lint", broken, "-o", "json"))
 	check("projector diff", reflect.TypeFor[model.Diff](), prints(exitGood, "diff", "gallery", "movienight", "-o", "json"))
-	check("projector cost", reflect.TypeFor[[]cost.Way](), prints(exitGood, "cost", "gallery", "--writes", "10/s", "-o", "json"))
+	check("projector cost", reflect.TypeFor[[]deploy.Way](), prints(exitGood, "cost", "gallery", "--writes", "10/s", "-o", "json"))
 	if len(page) > 0 {
 		t.Errorf("no command prints what %s has of %q", jsonPage, slices.Sorted(maps.Keys(page)))
 	}

@@ -19,7 +19,6 @@ import (
 	"weir/internal/build"
 	"weir/internal/catalog"
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -214,7 +213,7 @@ func isDone(c <-chan struct{}) bool {
 // at2 is the same deployment in another directory.
 func (l *life) at2(dir string) life {
 	c := *l
-	c.at = drivers.Place{Data: dir}
+	c.at = system.Place{Data: dir}
 	c.flags = []string{"--data", dir}
 	return c
 }

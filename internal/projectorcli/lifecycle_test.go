@@ -27,7 +27,6 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
@@ -108,7 +107,7 @@ func TestLifecycleTable(t *testing.T) {
 	for _, w := range ways {
 		if w.on != "DynamoDB" {
 			t.Run(w.line, func(t *testing.T) {
-				l := &life{T: t, at: drivers.Place{Data: filepath.Join(t.TempDir(), "data")}}
+				l := &life{T: t, at: system.Place{Data: filepath.Join(t.TempDir(), "data")}}
 				l.flags = []string{"--data", l.at.Data}
 				w.way(l)
 			})
@@ -124,7 +123,7 @@ func TestLifecycleTableOnDynamoDB(t *testing.T) {
 			t.Run(w.line, func(t *testing.T) {
 				cfg, env := localAWS(t)
 				setEnv(t, env)
-				l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+				l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 				l.flags = []string{"--aws", "--data", l.at.Data}
 				w.way(l)
 			})
@@ -148,7 +147,7 @@ func lifecycleLines(t *testing.T) (lines []string) {
 // life is a deployment of a shop whose only customer has orders.
 type life struct {
 	*testing.T
-	at      drivers.Place
+	at      system.Place
 	flags   []string
 	db      *sdk.Client // nil on the embedded store
 	env     []string

@@ -38,11 +38,9 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/cli"
 	"weir/internal/deadletter"
-	"weir/internal/drivers"
 	"weir/internal/function"
 	"weir/internal/memory"
 	"weir/internal/model"
-	"weir/internal/openfiles"
 	"weir/internal/owntable"
 	"weir/internal/query"
 	"weir/internal/runner"
@@ -216,12 +214,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // codeOf is the exit code of errors that only this program has.
 // ok is false for errors that cli knows. A refusal that another command or a changed model resolves is exit code 2.
 func codeOf(err error) (code int, ok bool) {
-	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, openfiles.ErrFew, query.ErrNotFound, query.ErrParameter, query.ErrCursor, deadletter.ErrNoDead} {
+	for _, mistake := range []error{system.ErrNotReplayed, catalog.ErrRefused, owntable.ErrNewer, memory.ErrFew, query.ErrNotFound, query.ErrParameter, query.ErrCursor, deadletter.ErrNoDead} {
 		if errors.Is(err, mistake) {
 			return cli.Mistake, true
 		}
 	}
-	if drivers.IsMistake(err) {
+	if system.IsMistake(err) {
 		return cli.Mistake, true
 	}
 	return cli.Check, errors.Is(err, deadletter.ErrNoRetry) || errors.Is(err, runner.ErrStands)
@@ -238,8 +236,8 @@ type data struct {
 }
 
 // at is the place that the flags name. It does no I/O.
-func (d data) at() drivers.Place {
-	return drivers.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory, Stage: d.Deployment()}
+func (d data) at() system.Place {
+	return system.Place{Data: d.Data, AWS: d.AWS, OpenSearch: d.OpenSearch, Memory: d.Memory, Stage: d.Deployment()}
 }
 
 // shared reports whether other processes may use the rows at the same time.
@@ -301,7 +299,7 @@ func (p *program) openCounted(d data, writes *budget.Writes, names []string, o s
 }
 
 // place is the place that the flags name, with what the command adds to it and to the options.
-func (p *program) place(d data, names []string, writes *budget.Writes, o *system.Options) drivers.Place {
+func (p *program) place(d data, names []string, writes *budget.Writes, o *system.Options) system.Place {
 	p.limit.To(d.Memory)
 	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()

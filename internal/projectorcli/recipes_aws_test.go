@@ -16,9 +16,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
 )
 
 // recipeModel has a count, a sum, copies, and a value that they follow.
@@ -32,7 +32,7 @@ var recipeModel = strings.Replace(lifeModel, "search:", "  Slip: {where: {kind: 
 func TestRestoredOnDynamoDB(t *testing.T) {
 	cfg, env := localAWS(t)
 	setEnv(t, env)
-	l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+	l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 	l.flags = []string{"--aws", "--data", l.at.Data}
 	m := l.model(recipeModel)
 	l.deploys(m)
@@ -123,7 +123,7 @@ func TestRestoredOnDynamoDB(t *testing.T) {
 func TestExportedOnDynamoDB(t *testing.T) {
 	cfg, env := localAWS(t)
 	setEnv(t, env)
-	l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+	l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 	l.deploys(l.model(recipeModel))
 	l.write(7)
 	l.write(2)

@@ -15,9 +15,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
 )
 
 // otherDynamoDB is the environment variable with the URL of a second DynamoDB Local. Without it, the first has both regions, whose
@@ -34,7 +34,7 @@ type region struct {
 // regions are two regions, and a life in the first. Nothing is replicated between them but by replicate.
 func regions(t *testing.T) (l *life, here, there *region) {
 	cfg := dynamodbtest.Config(t)
-	l = &life{T: t, at: drivers.Place{AWS: true}}
+	l = &life{T: t, at: system.Place{AWS: true}}
 	at := func(name, other, endpoint string) *region {
 		key := rand.Text()
 		front := l.replica(endpoint, name, other)

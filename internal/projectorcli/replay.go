@@ -19,7 +19,6 @@ import (
 	"weir/internal/deadletter"
 	"weir/internal/events"
 	"weir/internal/model"
-	"weir/internal/progress"
 	"weir/internal/projections"
 	"weir/internal/reader"
 	"weir/internal/replay"
@@ -184,7 +183,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 		lack, err = r.Lacking(p.ctx, a)
 	}
 	if err == nil && (!whole || len(lack) > 0) {
-		reading := progress.New(p.stderr, "records")
+		reading := cli.New(p.stderr, "records")
 		bad.out = reading
 		err = p.both(part.Runner, reading, func(ctx context.Context) error {
 			if err := replayArranged(ctx, reading, a, r, landed); err != nil {
@@ -252,11 +251,11 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 
 // both writes the source rows and has what comes of them applied at the same time.
 // It returns when all that was written is applied, or with the first error of either; the other is then stopped.
-func (p *program) both(run *runner.Runner, writing *progress.Progress, write func(context.Context) error) error {
+func (p *program) both(run *runner.Runner, writing *cli.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	written := make(chan struct{})
-	deriving := progress.New(p.stderr, "changes worked through")
+	deriving := cli.New(p.stderr, "changes worked through")
 	var dead atomic.Int64
 	follower := reader.Follower{Runner: run, Report: func(n reader.Applied) {
 		deriving.Add(int64(n.Applied + n.Skipped + n.Dead))
@@ -348,7 +347,7 @@ func filesIn(path string) ([]string, error) {
 // arrange reads all records, and puts them in order. unread is why the
 // rest of the files cannot be read; what was read before is replayed nevertheless.
 func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (unread, err error) {
-	reading := progress.New(p.stderr, "records read")
+	reading := cli.New(p.stderr, "records read")
 	defer reading.End()
 	unread = eachBatch(p.ctx, reading, inputs, &r.Names, func(entries []events.Entry, table string) error {
 		return a.Add(entries, table)
@@ -381,7 +380,7 @@ func scratchIn(dir string) func() (sorter.File, error) {
 }
 
 // replayArranged replays the records that were arranged, but for the first done, and shows how far it is.
-func replayArranged(ctx context.Context, reading *progress.Progress, a *replay.Arrangement, r *replay.Replay, done int) error {
+func replayArranged(ctx context.Context, reading *cli.Progress, a *replay.Arrangement, r *replay.Replay, done int) error {
 	var records int64
 	for b, err := range a.Batches() {
 		if err != nil {
@@ -402,7 +401,7 @@ func replayArranged(ctx context.Context, reading *progress.Progress, a *replay.A
 // names of their tables, and shows how far it is.
 // All files are opened before the first batch. An error of yield ends it and is returned; a file that cannot be read
 // as records, or a table that the names do not have, is a usage error.
-func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(entries []events.Entry, table string) error) error {
+func eachBatch(ctx context.Context, reading *cli.Progress, inputs []input, names *stage.Names, yield func(entries []events.Entry, table string) error) error {
 	for i := range inputs {
 		in := &inputs[i]
 		var err error
@@ -442,7 +441,7 @@ func eachBatch(ctx context.Context, reading *progress.Progress, inputs []input, 
 }
 
 // eachEntry is eachBatch for one record after the other.
-func eachEntry(ctx context.Context, reading *progress.Progress, inputs []input, names *stage.Names, yield func(*events.Entry, string) error) error {
+func eachEntry(ctx context.Context, reading *cli.Progress, inputs []input, names *stage.Names, yield func(*events.Entry, string) error) error {
 	return eachBatch(ctx, reading, inputs, names, func(entries []events.Entry, table string) error {
 		for i := range entries {
 			if err := yield(&entries[i], table); err != nil {

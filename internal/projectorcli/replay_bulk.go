@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"weir/internal/bulk"
+	"weir/internal/cli"
 	"weir/internal/memory"
-	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/system"
 )
@@ -38,7 +37,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangeme
 		return 0, false, nil
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	reading := progress.New(p.stderr, "records in bulk")
+	reading := cli.New(p.stderr, "records in bulk")
 	defer reading.End()
 	bad.out = reading
 	var records int64
@@ -55,12 +54,12 @@ func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangeme
 		records += int64(len(arranged.Entries))
 		reading.Set(records, 0)
 	}
-	if !errors.Is(err, bulk.ErrLive) && p.ctx.Err() == nil {
+	if !errors.Is(err, replay.ErrLive) && p.ctx.Err() == nil {
 		if last := b.Land(p.ctx); last != nil { // what was read before what cannot be read
 			err = last
 		}
 	}
-	if errors.Is(err, bulk.ErrLive) {
+	if errors.Is(err, replay.ErrLive) {
 		fmt.Fprintf(reading, "from record %d on not in bulk: a record leads to a dead letter\n", b.Landed()+1)
 		return b.Landed(), false, nil
 	}
@@ -69,7 +68,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangeme
 
 // bulk returns the reason why the inputs cannot be replayed in bulk, or else what does it.
 // It writes nothing. why is a phrase for people; err means that it could not be found out.
-func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Replay) (b *bulk.Bulk, why string, err error) {
+func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Replay) (b *replay.Bulk, why string, err error) {
 	if c.Bulk == "never" {
 		return nil, "--bulk=never", nil
 	}
@@ -84,5 +83,5 @@ func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Re
 		return nil, "the search indexes have documents, which follow the stream; --no-search leaves them to be made again", nil
 	}
 	memory := c.Memory.Share(window)
-	return bulk.New(ctx, r, bulk.Size{Memory: int(memory), Disk: pieces * memory, Roomy: piecesIfRoomy * memory})
+	return replay.New(ctx, r, replay.Size{Memory: int(memory), Disk: pieces * memory, Roomy: piecesIfRoomy * memory})
 }

@@ -13,7 +13,6 @@ import (
 	"weir/internal/console"
 	"weir/internal/metrics"
 	"weir/internal/parallel"
-	"weir/internal/progress"
 	"weir/internal/query"
 	"weir/internal/reader"
 	"weir/internal/seq"
@@ -215,7 +214,7 @@ func (c *runCommand) remote() bool { return c.shared() || c.OpenSearch != "" }
 // reach fills the indexes that are not complete, and shows how far it is. It returns when all can be searched.
 // After an interruption it goes on where it was.
 func (p *program) reach(ctx context.Context, s *system.System) error {
-	reading := progress.New(p.stderr, "rows read")
+	reading := cli.New(p.stderr, "rows read")
 	defer reading.End()
 	building := false
 	err := s.Reach(ctx, func(f system.Filling) {

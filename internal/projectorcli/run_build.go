@@ -13,9 +13,9 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/parallel"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/system"
 )
@@ -39,7 +39,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 	for _, part := range s.Models {
 		row, err := part.Runner.Catalog.Row(p.ctx)
 		if err == nil {
-			_, err = documents.Indexed(part.Runner, row)
+			_, err = document.Indexed(part.Runner, row)
 		}
 		if err != nil {
 			return err

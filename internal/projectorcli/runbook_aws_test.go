@@ -14,15 +14,15 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/drivers"
 	"weir/internal/failtest"
+	"weir/internal/system"
 )
 
 // recipe is a deployment on DynamoDB Local, for the recipes of the runbook in docs/guide/operations.md.
 func recipe(t *testing.T) *life {
 	cfg, env := localAWS(t)
 	setEnv(t, env)
-	l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+	l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 	l.flags = []string{"--aws", "--data", l.at.Data}
 	return l
 }

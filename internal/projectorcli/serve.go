@@ -14,7 +14,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/cli"
 	"weir/internal/console"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/metrics"
 	"weir/internal/parallel"
 	"weir/internal/system"
@@ -25,7 +25,7 @@ import (
 // serving is the flags of commands that answer queries at an address.
 type serving struct {
 	web.Flags
-	logs.Logging
+	measures.Logging
 	traces.Flag
 	Recordings []string `placeholder:"[MODEL=]FILE" sep:"none" help:"Recorded streams, which the console reads to show what made a value; a directory is its files."`
 	Rate       float64  `default:"1000" placeholder:"N" help:"Queries a second that each key, or everybody without one, may have; 0 is any number (default ${default})."`

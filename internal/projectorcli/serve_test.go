@@ -11,10 +11,10 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/search/opensearch/opensearchtest"
 	"weir/internal/store/dynamodb/dynamodbtest"
+	"weir/internal/system"
 )
 
 // TestServeOnServices: serve answers beside a process that derives, and writes no row of its own but the secret of cursors. Searches are
@@ -27,7 +27,7 @@ func TestServeOnServices(t *testing.T) {
 	if url == "" {
 		t.Skip("no OpenSearch")
 	}
-	l := &life{T: t, at: drivers.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
+	l := &life{T: t, at: system.Place{AWS: true, Data: t.TempDir()}, db: sdk.NewFromConfig(cfg), env: env}
 	l.flags = []string{"--aws", "--opensearch", url}
 	m := l.model(lifeModel + lifeCount)
 	l.deploys(m)

@@ -14,7 +14,6 @@ import (
 
 	"weir/internal/cases"
 	"weir/internal/cli"
-	"weir/internal/progress"
 	"weir/internal/replay"
 	"weir/internal/system"
 )
@@ -166,7 +165,7 @@ func (p *program) loadCase(ctx context.Context, s *system.System, part *system.P
 	defer a.Close()
 	unread, err := quiet.arrange([]input{{paths: []string{path}}}, r, a)
 	if err == nil {
-		err = replayArranged(ctx, progress.New(io.Discard, "records"), a, r, 0)
+		err = replayArranged(ctx, cli.New(io.Discard, "records"), a, r, 0)
 	}
 	return errors.Join(err, unread)
 }

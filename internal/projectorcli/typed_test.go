@@ -18,12 +18,12 @@ import (
 	"testing"
 
 	"weir/internal/cli"
-	"weir/internal/drivers"
 	"weir/internal/failtest"
 	"weir/internal/ingestcli"
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/stage"
+	"weir/internal/system"
 )
 
 // inText finds commands in a text: the verb, and all behind it in its line, or in its string in an object of JSON.
@@ -86,7 +86,7 @@ func placed(words []string) (flags []string) {
 		case "--aws":
 			flags = append(flags, w)
 		case "--data", "--stage", "--tables", "--opensearch", "--derive-in", "--server":
-			if i+1 < len(words) && !(w == "--data" && filepath.Clean(words[i+1]) == drivers.DefaultData) {
+			if i+1 < len(words) && !(w == "--data" && filepath.Clean(words[i+1]) == system.DefaultData) {
 				flags = append(flags, w+" "+words[i+1])
 			}
 		}
@@ -250,7 +250,7 @@ func literal(e ast.Expr) string {
 
 // TestCommandHasItsFlags: a command that is printed is about the rows and the model that the user has named, and a shell reads it so.
 func TestCommandHasItsFlags(t *testing.T) {
-	at := drivers.Place{AWS: true, Data: "my data", OpenSearch: "https://s", Stage: stage.Stage{Name: "x", Tables: []stage.Pair{{Logical: "A", Real: "aaa"}, {Logical: "B", Real: "bbb"}}}}
+	at := system.Place{AWS: true, Data: "my data", OpenSearch: "https://s", Stage: stage.Stage{Name: "x", Tables: []stage.Pair{{Logical: "A", Real: "aaa"}, {Logical: "B", Real: "bbb"}}}}
 	m := &model.Model{Name: "shop", Arg: "it's/shop.yaml", Flags: at.Flags()}
 	for verb, want := range map[string]string{
 		"dead retry":    `projector dead retry 'it'\''s/shop.yaml' --aws --data 'my data' --opensearch https://s --stage x --tables A=aaa,B=bbb ID`,
@@ -264,7 +264,7 @@ func TestCommandHasItsFlags(t *testing.T) {
 	if got := m.Typed("run projector verify MODEL, or not"); !strings.HasPrefix(got, `run projector verify 'it'`) || !strings.HasSuffix(got, "B=bbb, or not") {
 		t.Error(got)
 	}
-	at = drivers.Place{Data: "./data", OpenSearch: "https://me:secret@s"}
+	at = system.Place{Data: "./data", OpenSearch: "https://me:secret@s"}
 	if got := (&model.Model{Name: "shop", Flags: at.Flags()}).Command("build"); got != "projector build shop --opensearch URL" {
 		t.Error(got)
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"weir/internal/catalog"
-	"weir/internal/cost"
-	"weir/internal/progress"
+	"weir/internal/cli"
+	"weir/internal/deploy"
 	"weir/internal/projections"
 	"weir/internal/reader"
 	"weir/internal/scratch"
@@ -94,7 +94,7 @@ func (c *verifyCommand) Run(p *program) error {
 			return err
 		}
 	}
-	reading := progress.New(p.stderr, "rows read")
+	reading := cli.New(p.stderr, "rows read")
 	v.Progress = func(rows int) { reading.Set(int64(rows), int64(rows)) }
 	var found []scratch.Difference
 	n := 0
@@ -152,7 +152,7 @@ func (c *verifyCommand) sayAhead(p *program, v *scratch.Verify) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "a pass takes about %s; $%.4f on demand; if something differs, there is a second one\n", a, cost.Price(0, float64(a.ReadUnits())))
+	fmt.Fprintf(p.stderr, "a pass takes about %s; $%.4f on demand; if something differs, there is a second one\n", a, deploy.Price(0, float64(a.ReadUnits())))
 	return a.Check()
 }
 
@@ -210,7 +210,7 @@ func (p *program) settle(s *system.System) error {
 
 // fill fills indexes that are new.
 func (p *program) fill(s *system.System) error {
-	reading := progress.New(p.stderr, "rows read")
+	reading := cli.New(p.stderr, "rows read")
 	defer reading.End()
 	return s.Reach(p.ctx, func(f system.Filling) { reading.Set(int64(f.Rows), int64(f.Rows)) })
 }

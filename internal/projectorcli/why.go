@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"weir/internal/cli"
-	"weir/internal/cost"
-	"weir/internal/drivers"
+	"weir/internal/deploy"
 	"weir/internal/events"
-	"weir/internal/progress"
 	"weir/internal/scratch"
 	"weir/internal/system"
-	"weir/internal/why"
 )
 
 // whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store of the user's, or from the rows
@@ -48,7 +45,7 @@ with 1 when nothing had a part in it.
 // number of such rows, not on how much there is.
 func (c *whyCommand) Run(p *program) error {
 	out, found, last := c.to(p.stdout), 0, ""
-	line := func(l why.Line) {
+	line := func(l scratch.Line) {
 		found, last = found+1, l.Value
 		is := partOf(&l)
 		out.add(is, func() { is.text(out.table) })
@@ -83,16 +80,16 @@ func (c *whyCommand) Run(p *program) error {
 }
 
 // explainRecords explains by recorded files.
-func (c *whyCommand) explainRecords(p *program, line func(why.Line)) (*why.Why, error) {
+func (c *whyCommand) explainRecords(p *program, line func(scratch.Line)) (*scratch.Why, error) {
 	models, err := cli.Load(p.ctx, []string{c.Model})
 	if err != nil {
 		return nil, err
 	}
-	w, err := why.New(models[0], c.Target, c.Attribute)
+	w, err := scratch.NewWhy(models[0], c.Target, c.Attribute)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
-	names, err := cli.Names(drivers.Place{Stage: c.Deployment()}, models)
+	names, err := cli.Names(system.Place{Stage: c.Deployment()}, models)
 	if err != nil {
 		return nil, err
 	}
@@ -107,15 +104,15 @@ func (c *whyCommand) explainRecords(p *program, line func(why.Line)) (*why.Why, 
 			}
 		}
 	}
-	return w, c.passes(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *progress.Progress, yield func(*events.Entry, string) error) error {
+	return w, c.passes(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
 		return eachEntry(p.ctx, reading, inputs, &names, yield)
 	})
 }
 
 // passes reads all there is twice.
-func (c *whyCommand) passes(p *program, w *why.Why, line func(why.Line), o scratch.Options, unit string, each func(*progress.Progress, func(*events.Entry, string) error) error) error {
+func (c *whyCommand) passes(p *program, w *scratch.Why, line func(scratch.Line), o scratch.Options, unit string, each func(*cli.Progress, func(*events.Entry, string) error) error) error {
 	pass := func(what string, yield func(*events.Entry, string) error) error {
-		reading := progress.New(p.stderr, unit+what)
+		reading := cli.New(p.stderr, unit+what)
 		defer reading.End()
 		return each(reading, yield)
 	}
@@ -139,14 +136,14 @@ func (c *whyCommand) passes(p *program, w *why.Why, line func(why.Line), o scrat
 }
 
 // explainRows explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
-func (c *whyCommand) explainRows(p *program, line func(why.Line)) (*why.Why, error) {
+func (c *whyCommand) explainRows(p *program, line func(scratch.Line)) (*scratch.Why, error) {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
 	m := s.Models[0].Model
-	w, err := why.New(m, c.Target, c.Attribute)
+	w, err := scratch.NewWhy(m, c.Target, c.Attribute)
 	if err != nil {
 		return nil, usage("%v", err)
 	}
@@ -155,16 +152,16 @@ func (c *whyCommand) explainRows(p *program, line func(why.Line)) (*why.Why, err
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), cost.Price(0, 2*float64(a.ReadUnits())))
+		fmt.Fprintf(p.stderr, "about %d rows are read twice: at most %d read units, $%.4f on demand\n", a.Rows, 2*a.ReadUnits(), deploy.Price(0, 2*float64(a.ReadUnits())))
 	}
 	dir, size := s.Room()
-	now := func(l why.Line) {
+	now := func(l scratch.Line) {
 		l.Event, l.Sequence = "", ""
 		line(l)
 	}
-	return w, c.passes(p, w, now, scratch.Options{Dir: dir, Memory: size, Now: s.Now}, "rows", func(reading *progress.Progress, yield func(*events.Entry, string) error) error {
+	return w, c.passes(p, w, now, scratch.Options{Dir: dir, Memory: size, Now: s.Now}, "rows", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
 		n := int64(0)
-		return why.Rows(p.ctx, m, s.Store, func(e *events.Entry, table string) error {
+		return scratch.Rows(p.ctx, m, s.Store, func(e *events.Entry, table string) error {
 			n++
 			reading.Set(n, n)
 			return yield(e, table)
@@ -200,7 +197,7 @@ type part struct {
 
 // partOf is a line as scripts read it. Its names do not change.
 // Times are in UTC to the second, and left out where the record has none.
-func partOf(l *why.Line) part {
+func partOf(l *scratch.Line) part {
 	d := part{
 		Where: "now", File: l.Where.File, Line: l.Where.Line, Byte: l.Where.Offset, Shard: l.Shard, Sequence: l.Sequence, Event: l.Event,
 		Row: l.Row.String(), Added: l.Added, Value: l.Value,

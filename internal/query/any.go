@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -24,7 +23,7 @@ func (s *step) anyHolds(row value.Item, sc scope) bool {
 		}
 		asked = true
 		have := b.Field.Elements(s.read(b.Field, row))
-		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return condition.Asked(have, e.Value) }) {
+		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return value.Asked(have, e.Value) }) {
 			return true
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/value"
 )
@@ -68,7 +67,7 @@ func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
 		return b.Param != "" // only an optional one is not given
 	}
 	have := b.Field.Elements(s.read(b.Field, row))
-	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || condition.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
+	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || value.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
 }
 
 // sameTyped reports whether two values are the same as the declared type of a field reads them: a time with
@@ -79,10 +78,10 @@ func sameTyped(f *model.Field, have, want value.Value) bool {
 	}
 	have, _ = f.Declared.Read(have, f.Key != nil)
 	want, _ = f.Declared.Read(want, true)
-	if c, times := condition.CompareTimes(have, want); times {
+	if c, times := value.CompareTimes(have, want); times {
 		return c == 0
 	}
-	return condition.Asked(have, want)
+	return value.Asked(have, want)
 }
 
 // sameKey reports whether two values of a name are one in the keys that the step reads by, which are in lower case.
@@ -159,14 +158,14 @@ func (s *step) expired(row value.Item, now time.Time) bool {
 	return s.Entity.Expires != nil && past(s.typed(s.Entity.Expires, row), now)
 }
 
-// past reports whether a time, in epoch seconds or as a text (condition.Time), has come.
+// past reports whether a time, in epoch seconds or as a text (value.Time), has come.
 // What is no time is never past. A number is compared to the second, a text to its fraction.
 func past(v value.Value, now time.Time) bool {
 	switch v.Kind() {
 	case value.Number:
 		return value.Compare(v, value.OfInt(now.Unix())) <= 0
 	case value.String:
-		t, ok := condition.Time(v)
+		t, ok := value.Time(v)
 		return ok && !now.Before(t)
 	}
 	return false

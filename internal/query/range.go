@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -69,7 +68,7 @@ func (s *step) boundsOf(t *model.RangeTerm, limit value.Value) bounds {
 
 // timed reports whether a term bounds times, whose order is not that of their bytes.
 func (s *step) timed(t *model.RangeTerm, limit value.Value) bool {
-	return instant(limit) && t.Op != condition.Begins && !s.sort.lower()
+	return instant(limit) && t.Op != value.Begins && !s.sort.lower()
 }
 
 // within is the part of both.
@@ -86,9 +85,9 @@ func (s *step) numbers(t *model.RangeTerm, limit value.Value) bounds {
 	}
 	n := s.sort.convert(stored)
 	switch {
-	case n.IsMissing() || t.Op == condition.AtLeast || t.Op == condition.Above:
+	case n.IsMissing() || t.Op == value.AtLeast || t.Op == value.Above:
 		return bounds{from: n}
-	case t.Op == condition.Below && limit.Kind() == value.Number:
+	case t.Op == value.Below && limit.Kind() == value.Number:
 		return bounds{below: n}
 	}
 	var above value.Exact
@@ -99,20 +98,20 @@ func (s *step) numbers(t *model.RangeTerm, limit value.Value) bounds {
 }
 
 // texts are the bounds of texts. Rows of one text stand together, before what is added behind its end.
-func (s *step) texts(op condition.Op, name string, limit value.Value) bounds {
+func (s *step) texts(op value.Op, name string, limit value.Value) bounds {
 	text := s.inKey(name, value.Scalar(limit))
 	at, end := value.OfString(text), behindPrefix(text+s.sort.after(name))
 	if s.sort.after(name) == "" {
 		end = value.OfString(text + "\x00")
 	}
 	switch op {
-	case condition.AtLeast:
+	case value.AtLeast:
 		return bounds{from: at}
-	case condition.Above:
+	case value.Above:
 		return bounds{from: end}
-	case condition.AtMost:
+	case value.AtMost:
 		return bounds{below: end}
-	case condition.Begins:
+	case value.Begins:
 		return bounds{at, behindPrefix(text)}
 	}
 	return bounds{below: at}
@@ -120,22 +119,22 @@ func (s *step) texts(op condition.Op, name string, limit value.Value) bounds {
 
 // instant reports whether a value is a time in UTC, or a date, in a form whose order is that of time.
 func instant(v value.Value) bool {
-	_, ok := condition.Instant(v)
+	_, ok := value.Instant(v)
 	return ok && (strings.HasSuffix(v.Text(), "Z") || len(v.Text()) == len(day))
 }
 
 // seconds are the bounds of times: the seconds at both ends are in them as a whole, since bytes do not order the times
 // of one. A date is its midnight.
-func (s *step) seconds(op condition.Op, name, at string) bounds {
+func (s *step) seconds(op value.Op, name, at string) bounds {
 	const midnight = "T00:00:00"
 	second := at[:min(len(at), len(day)+len(clock))]
 	first := s.inKey(name, strings.TrimSuffix(second, midnight))
 	switch whole := len(second) == len(day) || at == second+"Z"; {
-	case op == condition.AtLeast || op == condition.Above:
+	case op == value.AtLeast || op == value.Above:
 		return bounds{from: value.OfString(first)}
-	case op == condition.Below && whole && len(second) > len(day):
+	case op == value.Below && whole && len(second) > len(day):
 		return bounds{below: value.OfString(s.inKey(name, second))}
-	case op == condition.Below && whole:
+	case op == value.Below && whole:
 		return bounds{below: value.OfString(s.inKey(name, second+midnight))}
 	}
 	if len(second) == len(day) {
@@ -209,9 +208,9 @@ func (s *step) inRange(row value.Item, sc scope) bool {
 // passes reports whether a row is in the range of one term.
 func (s *step) passes(t *model.RangeTerm, limit value.Value, row value.Item) bool {
 	if s.sort.attr.Type == value.Number {
-		is := condition.Term{Op: t.Op, Values: []value.Value{limit}}
+		is := value.Term{Op: t.Op, Values: []value.Value{limit}}
 		if instant(limit) {
-			is.As = condition.AsTimes
+			is.As = value.AsTimes
 		}
 		return is.Holds(s.typed(t.Field, row))
 	}
@@ -224,7 +223,7 @@ func (s *step) passes(t *model.RangeTerm, limit value.Value, row value.Item) boo
 		return inRange(store.Range{From: b.from, Below: b.below}, value.OfString(rest))
 	}
 	at := s.sort.read(t.Field.Name, row)
-	if c, _ := condition.CompareTimes(at, limit); instant(at) {
+	if c, _ := value.CompareTimes(at, limit); instant(at) {
 		return t.Op.Admits(c)
 	}
 	return t.Op.Admits(compareTimes(at.Text(), limit.Text())) // it stands where its text puts it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/store"
 	"weir/internal/value"
@@ -48,7 +47,7 @@ func rank(f *model.Field, v value.Value) value.Value {
 		if v, unlike = f.Declared.Read(v, f.Key != nil); unlike != "" {
 			return value.Value{}
 		}
-		if instant, ok := condition.Instant(v); ok && f.Declared.Type == model.TypeTime {
+		if instant, ok := value.Instant(v); ok && f.Declared.Type == model.TypeTime {
 			return value.OfString(instant)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/documents"
 	"weir/internal/model"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 )
 
@@ -174,7 +174,7 @@ func (c *consumer) catchUp(ctx context.Context) {
 	k.owed, k.at, k.done = false, c.Runner.Moment(), done
 	c.write(func() {
 		defer close(done)
-		_, k.err = documents.CatchUp(ctx, c.Runner)
+		_, k.err = document.CatchUp(ctx, c.Runner)
 	})
 }
 
@@ -265,7 +265,7 @@ func (c *consumer) startFlush(ctx context.Context) error {
 	c.write(func() {
 		defer close(h.done)
 		defer cancel()
-		h.adds, h.pending, h.err = documents.Write(ctx, c.Runner, batches, writing)
+		h.adds, h.pending, h.err = document.Write(ctx, c.Runner, batches, writing)
 	})
 	return nil
 }

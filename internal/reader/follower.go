@@ -14,13 +14,13 @@ import (
 
 	"weir/internal/budget"
 	"weir/internal/contribution"
-	"weir/internal/documents"
 	"weir/internal/events"
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/parallel"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -84,7 +84,7 @@ func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
 	}
 	said := []any{"model", m.Name, "changes", a.Dead, "see", m.Command("dead list")}
 	if a.Trace != "" {
-		said = append(said, logs.TraceID, a.Trace)
+		said = append(said, measures.TraceID, a.Trace)
 	}
 	log.Warn("not everything could be derived", said...)
 }
@@ -228,7 +228,7 @@ func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error
 	if err = c.apply(ctx, pieces, view); err == nil && indexed {
 		writing, cancel := context.WithTimeout(ctx, flushTime)
 		defer cancel()
-		_, _, err = documents.Write(ctx, c.Runner, batchesOf(pieces), writing)
+		_, _, err = document.Write(ctx, c.Runner, batchesOf(pieces), writing)
 	}
 	return err
 }

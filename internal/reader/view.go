@@ -7,9 +7,9 @@ import (
 	"iter"
 
 	"weir/internal/contribution"
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/runner"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -46,7 +46,7 @@ func (c *consumer) admit(ctx context.Context, pieces []piece) (*admitted, bool, 
 		if err != nil {
 			return nil, false, err
 		}
-		indexed, err := documents.Indexed(c.Runner, row)
+		indexed, err := document.Indexed(c.Runner, row)
 		if err != nil || c.Runner.Catalog == nil {
 			return nil, indexed, err
 		}

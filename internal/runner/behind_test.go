@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/runner/runnertest"
@@ -142,7 +142,7 @@ func TestCatchUpBroken(t *testing.T) {
 	if err := s.catchUp(); err == nil || !strings.Contains(err.Error(), "no index today") {
 		t.Fatalf("the error is %v", err)
 	}
-	if n, err := documents.CountPending(t.Context(), s.runner(nil), 100); err != nil || n != 9 || len(s.places()) == 0 {
+	if n, err := document.CountPending(t.Context(), s.runner(nil), 100); err != nil || n != 9 || len(s.places()) == 0 {
 		t.Errorf("%d documents are pending, %v; the places in %v were saved", n, err, s.places())
 	}
 	s.index.fails = false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/seq"
 	"weir/internal/store"
@@ -67,14 +66,14 @@ func asks(t *model.Test) bool {
 	if t.Field.Key != nil || t.Field.Number {
 		return t.Field.Key != nil && !t.Field.Number && fixed(t)
 	}
-	return !slices.ContainsFunc(t.Is, func(is condition.Term) bool { return !asksTerm(&is) })
+	return !slices.ContainsFunc(t.Is, func(is value.Term) bool { return !asksTerm(&is) })
 }
 
 // fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
 // text from the attribute that has it as it is, and any term the case that a key in lower case does not have.
 func fixed(t *model.Test) bool {
-	return !t.Field.Key.IsLower() && !slices.ContainsFunc(t.Is, func(term condition.Term) bool {
-		return term.Op >= condition.AtLeast || slices.ContainsFunc(term.Values, func(v value.Value) bool { return t.Field.Key.Escape(v.Text()) != v.Text() })
+	return !t.Field.Key.IsLower() && !slices.ContainsFunc(t.Is, func(term value.Term) bool {
+		return term.Op >= value.AtLeast || slices.ContainsFunc(term.Values, func(v value.Value) bool { return t.Field.Key.Escape(v.Text()) != v.Text() })
 	})
 }
 
@@ -84,27 +83,27 @@ const mostAsked = 20
 
 // asksTerm reports whether a store is asked a term: it has no instants, orders only what is below a value, and
 // takes few values.
-func asksTerm(term *condition.Term) bool {
+func asksTerm(term *value.Term) bool {
 	switch term.Op {
-	case condition.Exists, condition.Absent:
+	case value.Exists, value.Absent:
 		return true
-	case condition.In, condition.NotIn:
-		return term.As == condition.AsIs && len(term.Values) <= mostAsked
+	case value.In, value.NotIn:
+		return term.As == value.AsIs && len(term.Values) <= mostAsked
 	}
-	return term.As == condition.AsIs && (term.Op == condition.AtMost || term.Op == condition.Below)
+	return term.As == value.AsIs && (term.Op == value.AtMost || term.Op == value.Below)
 }
 
 // askTerm returns the condition that an attribute passes a term, which asksTerm has passed.
-func askTerm(attr string, term *condition.Term) (cond store.Cond) {
+func askTerm(attr string, term *value.Term) (cond store.Cond) {
 	is := func(op store.Comparison, v value.Value) store.Test { return store.Test{Attr: attr, Is: op, Value: v} }
 	switch term.Op {
-	case condition.Exists:
+	case value.Exists:
 		return store.Cond{{is(store.Exists, value.Value{})}, {is(store.Ne, value.OfNull())}}
-	case condition.Absent:
+	case value.Absent:
 		return store.Cond{{is(store.Absent, value.Value{}), is(store.Eq, value.OfNull())}}
-	case condition.AtMost:
+	case value.AtMost:
 		return store.Cond{{is(store.Le, term.Values[0])}}
-	case condition.Below:
+	case value.Below:
 		return store.Cond{{is(store.Lt, term.Values[0])}}
 	}
 	var clause []store.Test
@@ -114,12 +113,12 @@ func askTerm(attr string, term *condition.Term) (cond store.Cond) {
 			equal = []value.Value{value.OfString(s), value.OfBool(s == "true")}
 		}
 		for _, v := range equal {
-			if clause = append(clause, is(store.Eq, v)); term.Op == condition.NotIn {
+			if clause = append(clause, is(store.Eq, v)); term.Op == value.NotIn {
 				cond = append(cond, []store.Test{is(store.Ne, v)})
 			}
 		}
 	}
-	if term.Op == condition.In {
+	if term.Op == value.In {
 		cond = store.Cond{clause}
 	}
 	return cond

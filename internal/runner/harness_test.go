@@ -17,10 +17,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/failtest"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -95,7 +94,7 @@ func (h *harness) runner(b *breaker) *runner.Runner {
 	if b != nil {
 		r.Store = &faultyStore{h.store, b}
 	}
-	r.Mover = &migrate.Mover{Model: h.model, Store: r.Store, Now: h.now}
+	r.Mover = &ingest.Mover{Model: h.model, Store: r.Store, Now: h.now}
 	switch {
 	case h.index == nil:
 	case h.mood != nil:
@@ -158,12 +157,12 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			return n, err
 		}
 		if h.index != nil {
-			docs, pending, err := documents.Write(context.Background(), r, []runner.Batch{batch}, context.Background())
+			docs, pending, err := document.Write(context.Background(), r, []runner.Batch{batch}, context.Background())
 			if err == nil && pending > 0 {
 				err = fmt.Errorf("%d documents are pending: %w", pending, errBroken) // they are written below when the batch comes again
 			}
 			if err == nil {
-				_, err = documents.CatchUp(context.Background(), r)
+				_, err = document.CatchUp(context.Background(), r)
 			}
 			if err == nil {
 				err = h.knows(docs[0].By)

@@ -9,7 +9,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/failtest"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
@@ -18,23 +18,23 @@ import (
 	"weir/internal/value"
 )
 
-func (h *harness) mover(b *breaker) *migrate.Mover {
-	return &migrate.Mover{Model: h.model, Store: h.runner(b).Store}
+func (h *harness) mover(b *breaker) *ingest.Mover {
+	return &ingest.Mover{Model: h.model, Store: h.runner(b).Store}
 }
 
 // migrateAll does a migration's scan, and says what became of each old row.
 func (h *harness) migrateAll(b *breaker, name string, dry bool) (string, error) {
 	var out []string
-	s := migrate.Scan{Mover: h.mover(b), Migration: h.model.Migration(name), DryRun: dry, Rows: 2}
+	s := ingest.Scan{Mover: h.mover(b), Migration: h.model.Migration(name), DryRun: dry, Rows: 2}
 	if s.Migration == nil {
 		return "", fmt.Errorf("no migration %q", name)
 	}
-	s.Each = func(row store.Ref, _ value.Item, r migrate.Result) {
+	s.Each = func(row store.Ref, _ value.Item, r ingest.MigrationResult) {
 		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", row, r.Outcome, r.Reason), ": "))
 	}
 	counts, err := s.Run(context.Background())
 	slices.Sort(out)
-	for _, o := range [...]migrate.Outcome{migrate.Moved, migrate.Followed, migrate.There, migrate.Kept, migrate.Refused} {
+	for _, o := range [...]ingest.Outcome{ingest.Moved, ingest.Followed, ingest.There, ingest.Kept, ingest.Refused} {
 		if n := counts[o]; n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, o))
 		}

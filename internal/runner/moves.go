@@ -11,7 +11,7 @@ import (
 	"weir/internal/store"
 )
 
-// Mover moves rows of older forms for a model's migrations (internal/migrate). The runner
+// Mover moves rows of older forms for a model's migrations (internal/ingest). The runner
 // gets one from its caller, because moving a row follows the rules of commands, on which
 // this package does not depend.
 type Mover interface {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"weir/internal/deadletter"
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/failtest"
 	"weir/internal/model"
@@ -97,7 +96,7 @@ func TestPendingDocuments(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				writing = nil
 			}
-			_, n, err := documents.Write(context.Background(), r, []runner.Batch{b}, writing)
+			_, n, err := document.Write(context.Background(), r, []runner.Batch{b}, writing)
 			failtest.On(t, err)
 			pending += n
 		}
@@ -121,7 +120,7 @@ func TestPendingDocuments(t *testing.T) {
 					invoke(from, from+1+rng.IntN(at-from))
 				}
 			default:
-				n, err := documents.CatchUp(context.Background(), r)
+				n, err := document.CatchUp(context.Background(), r)
 				if caught += n; err != nil && err.Error() != "documents are pending: it does not answer" {
 					t.Fatal(err)
 				}
@@ -134,7 +133,7 @@ func TestPendingDocuments(t *testing.T) {
 		for s.pull() > 0 {
 		}
 		invoke(at, len(s.records))
-		if _, err := documents.CatchUp(context.Background(), r); err != nil {
+		if _, err := document.CatchUp(context.Background(), r); err != nil {
 			t.Fatal(err)
 		}
 		for _, of := range m.Searches {
@@ -174,7 +173,7 @@ func TestPendingWhileWritten(t *testing.T) {
 		for s.pull() > 0 {
 		}
 		c, _ := projections.NewChange(m.Tables[0], &s.records[len(s.records)-1].rec)
-		if _, n, err := documents.Write(t.Context(), r, []runner.Batch{{Changes: []projections.Change{c}}}, nil); err != nil || n != 1 {
+		if _, n, err := document.Write(t.Context(), r, []runner.Batch{{Changes: []projections.Change{c}}}, nil); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 	}
@@ -187,7 +186,7 @@ func TestPendingWhileWritten(t *testing.T) {
 		}
 	}}
 	for i := range 2 {
-		if n, err := documents.CatchUp(t.Context(), r); err != nil || n != i {
+		if n, err := document.CatchUp(t.Context(), r); err != nil || n != i {
 			t.Errorf("the %d. time, %d are written: %v", i+1, n, err)
 		}
 	}
@@ -200,7 +199,7 @@ func TestPendingNever(t *testing.T) {
 	key := value.NewItem(value.Attr{Name: "PK", Value: value.OfString("ALBUM#" + strings.Repeat("x", 600))}, value.Attr{Name: "SK", Value: value.OfString("METADATA")})
 	row := key.With(value.Attr{Name: "EntityType", Value: value.OfString("Album")}).With(value.Attr{Name: "title", Value: value.OfString("sea")}).With(value.Attr{Name: "isPublic", Value: value.OfString("true")})
 	c, ok := projections.NewChange(s.model.Tables[0], &events.Record{Position: events.PositionOf(1), Keys: key, New: row})
-	_, n, err := documents.Write(t.Context(), s.runner(nil), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
+	_, n, err := document.Write(t.Context(), s.runner(nil), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
 	letters := 0
 	failtest.On(t, s.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
 		if letters++; d.Kind != deadletter.Document {
@@ -221,10 +220,10 @@ func TestPendingOfAnother(t *testing.T) {
 	out, err := s.store.Write(t.Context(), []store.Write{owntable.Pend(r.Model.Name, r.Generation, r.Model.Name+"-others", "S1:aS1:b", events.PositionOf(7))})
 	failtest.On(t, err)
 	failtest.On(t, out[0].Err)
-	if done, err := documents.CatchUp(t.Context(), r); done != 0 || err != nil {
+	if done, err := document.CatchUp(t.Context(), r); done != 0 || err != nil {
 		t.Errorf("%d done, %v", done, err)
 	}
-	if n, err := documents.CountPending(t.Context(), r, 10); n != 1 || err != nil {
+	if n, err := document.CountPending(t.Context(), r, 10); n != 1 || err != nil {
 		t.Errorf("%d pending, %v", n, err)
 	}
 }

@@ -18,7 +18,7 @@
 //   - park.go: what a ledger refuses is kept with its amounts, and retried.
 //   - letters.go: what could not be used is kept whole, as a dead letter (package deadletter).
 //
-// When all that is done, the caller has the documents written (package documents), and saves its position.
+// When all that is done, the caller has the documents written (package document), and saves its position.
 //
 // Beside the way of a batch:
 //

@@ -7,7 +7,7 @@ import "context"
 type Tracer interface {
 	// Begin begins a span within that of the context, and returns the context for all that is done in it. The caller
 	// calls end once, with the error of the work, and goes on with the error that end returns: the same one, which
-	// logs can tell the trace of (logs.Traced).
+	// logs can tell the trace of (measures.Traced).
 	Begin(ctx context.Context, s Span) (_ context.Context, end func(error) error)
 	// Applied notes what became of records in the span of the context. It returns the id of the span's trace, "" if
 	// that is not kept.

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/bulk"
 	"weir/internal/catalog"
 	"weir/internal/events"
 	"weir/internal/memory"
@@ -35,7 +34,7 @@ type Engine struct {
 	dir   string
 	store *embedded.Store
 	run   *runner.Runner
-	bulk  *bulk.Bulk
+	bulk  *replay.Bulk
 	rows  uint64
 }
 
@@ -84,7 +83,7 @@ func New(ctx context.Context, m *model.Model, o Options) (e *Engine, err error) 
 		return e, err
 	}
 	share := int((o.Memory / 2).Share(window))
-	b, why, err := bulk.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, bulk.Size{Memory: share, Disk: pieces * int64(share), Scratch: true, Each: o.Watch != nil})
+	b, why, err := replay.New(ctx, &replay.Replay{Model: m, Store: e.store, Runner: e.run}, replay.Size{Memory: share, Disk: pieces * int64(share), Scratch: true, Each: o.Watch != nil})
 	if err == nil && why != "" {
 		err = errors.New(why)
 	}

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/value"
 )
 
 // What passes a condition, as docs/guide/model.md says it: a second opinion, which shares no code with
-// package condition.
+// package value.
 
 // holds reports whether a row passes all tests.
 func holds(where []model.Test, row value.Item) bool {
@@ -28,31 +27,31 @@ func holds(where []model.Test, row value.Item) bool {
 	return true
 }
 
-func passes(t condition.Term, v value.Value) bool {
+func passes(t value.Term, v value.Value) bool {
 	none := v.IsMissing() || v.Kind() == value.Null
 	is := func(w value.Value) bool { return alike(t.As, v, w) }
 	switch t.Op {
-	case condition.Exists:
+	case value.Exists:
 		return !none
-	case condition.Absent:
+	case value.Absent:
 		return none
-	case condition.In:
+	case value.In:
 		return !none && slices.ContainsFunc(t.Values, is)
-	case condition.NotIn:
+	case value.NotIn:
 		return none || !slices.ContainsFunc(t.Values, is)
-	case condition.Begins:
+	case value.Begins:
 		text, begin := v.Text(), t.Values[0].Text()
 		return v.Kind() == value.String && len(text) >= len(begin) && text[:len(begin)] == begin
 	}
 	sign, ordered := order(t.As, v, t.Values[0])
-	return ordered && slices.Contains(map[condition.Op][]int{
-		condition.AtLeast: {0, 1}, condition.Above: {1}, condition.AtMost: {-1, 0}, condition.Below: {-1},
+	return ordered && slices.Contains(map[value.Op][]int{
+		value.AtLeast: {0, 1}, value.Above: {1}, value.AtMost: {-1, 0}, value.Below: {-1},
 	}[t.Op], sign)
 }
 
 // alike reports whether a row's value is one that a condition names.
-func alike(as condition.As, v, w value.Value) bool {
-	if as == condition.AsTimes {
+func alike(as value.As, v, w value.Value) bool {
+	if as == value.AsTimes {
 		a, b := instant(v), instant(w)
 		if a != nil && b != nil {
 			return a.Cmp(b) == 0
@@ -80,15 +79,15 @@ func word(v value.Value) string {
 }
 
 // order compares a row's value with that of a bound.
-func order(as condition.As, v, w value.Value) (sign int, ordered bool) {
-	if as == condition.AsTimes {
+func order(as value.As, v, w value.Value) (sign int, ordered bool) {
+	if as == value.AsTimes {
 		a, b := instant(v), instant(w)
 		if a == nil || b == nil {
 			return 0, false
 		}
 		return a.Cmp(b), true
 	}
-	if as == condition.AsNumbers || v.Kind() == value.Number && w.Kind() == value.Number {
+	if as == value.AsNumbers || v.Kind() == value.Number && w.Kind() == value.Number {
 		a, b := decimal(v), decimal(w)
 		if a == nil || b == nil {
 			return 0, false

@@ -9,9 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"weir/internal/bulk"
 	"weir/internal/events"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -34,7 +33,7 @@ type loader struct {
 	loads  [][]events.Entry // replayed in bulk
 	after  [][]events.Entry // and then live
 	bad    int              // entries of loads that cannot be read
-	size   bulk.Size
+	size   replay.Size
 	was    map[string]value.Item // the rows when the last window landed
 	next   map[string]value.Item // with the window during the landing of which the process died
 	live   bool                  // a record has made the replay go on live
@@ -78,7 +77,7 @@ func (w *world) loading(number int) {
 	l := &loader{stored: stored{world: o}, number: number, d: newDice(w.seed, "load", number), disk: newCutDisk()}
 	bytes := l.record(w)
 	windows := 1 + l.d.n(1+l.d.n(20)) // about
-	l.size = bulk.Size{Memory: bytes/windows + 4096, Disk: int64(bytes/windows + 1)}
+	l.size = replay.Size{Memory: bytes/windows + 4096, Disk: int64(bytes/windows + 1)}
 	w.faults.over, w.faults.left = false, max(w.faults.left, mostLoads)
 	l.run()
 	w.faults.over = true
@@ -210,7 +209,7 @@ func (l *loader) open() bool {
 // dies ends a process, and goes on with what its disk kept.
 func (l *loader) dies(k Kind, err error) {
 	l.counted["died in bulk"]++
-	if k == DiskFull && err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, bulk.ErrLive) {
+	if k == DiskFull && err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, replay.ErrLive) {
 		l.fail(Stuck, "on a full disk it says: %v", err)
 	}
 	l.note("loader", "dead: "+string(k), nil)
@@ -221,7 +220,7 @@ func (l *loader) dies(k Kind, err error) {
 // runs is the runner and the replay of a process.
 func (l *loader) replayed(s store.Store) *replay.Replay {
 	now := func() time.Time { return l.clock }
-	r := &runner.Runner{Kinds: kinds.All(), Model: l.model, Store: s, Now: now, Mono: now, Alone: true, Mover: &migrate.Mover{Model: l.model, Store: s, Now: now}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: l.model, Store: s, Now: now, Mono: now, Alone: true, Mover: &ingest.Mover{Model: l.model, Store: s, Now: now}}
 	return &replay.Replay{Model: l.model, Store: s, Runner: r, Apart: true, Gap: func(g replay.Gap) {
 		l.fail(Unaccounted, "a gap in a whole recording: %s: %s: %s", g.Where, refName(g.Row), g.Reason)
 	}}
@@ -231,7 +230,7 @@ func (l *loader) replayed(s store.Store) *replay.Replay {
 func (l *loader) load() (sum replay.Summary, err error) {
 	ctx := context.Background()
 	r := l.replayed(loadStore{l.db, l})
-	b, why, err := bulk.New(ctx, r, l.size)
+	b, why, err := replay.New(ctx, r, l.size)
 	switch {
 	case err != nil:
 		return sum, err
@@ -251,7 +250,7 @@ func (l *loader) load() (sum replay.Summary, err error) {
 	}
 	landed := b.Landed()
 	err = errors.Join(err, b.Close())
-	if !errors.Is(err, bulk.ErrLive) || l.disk.struck() {
+	if !errors.Is(err, replay.ErrLive) || l.disk.struck() {
 		return r.Summary, err
 	}
 	l.disk.never()

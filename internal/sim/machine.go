@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
 	"weir/internal/replay"
@@ -129,7 +129,7 @@ func (m *machine) start() {
 	m.done, m.fibers = false, nil
 	run := func(f *fiber) *runner.Runner {
 		at := &atMachine{m, f}
-		r := &runner.Runner{Kinds: kinds.All(), Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true, Mover: &migrate.Mover{Model: m.model, Store: at, Now: m.time}}
+		r := &runner.Runner{Kinds: kinds.All(), Model: m.model, Store: at, Now: m.time, Mono: m.time, Alone: true, Mover: &ingest.Mover{Model: m.model, Store: at, Now: m.time}}
 		if len(m.model.Searches) > 0 {
 			r.Index = m.index
 		}

@@ -14,9 +14,9 @@ import (
 	"weir/internal/value"
 )
 
-// memory is the simulated DynamoDB: rows, and streams whose shards split. It does at once
+// memoryStore is the simulated DynamoDB: rows, and streams whose shards split. It does at once
 // what it is asked to; link makes things go wrong on the way to it.
-type memory struct {
+type memoryStore struct {
 	mu     sync.Mutex // for the methods of store.Store; a run has one goroutine at a time
 	closed bool
 	tables map[string]*table
@@ -48,8 +48,8 @@ type partition struct {
 }
 
 // newMemory makes a store without rows. The dice choose the first shards of its streams.
-func newMemory(tables []store.Table, now func() time.Time, d *dice) *memory {
-	m := &memory{tables: map[string]*table{}, now: now, dice: d, wrote: func(string, *table, store.Key, value.Item, value.Item) {}}
+func newMemory(tables []store.Table, now func() time.Time, d *dice) *memoryStore {
+	m := &memoryStore{tables: map[string]*table{}, now: now, dice: d, wrote: func(string, *table, store.Key, value.Item, value.Item) {}}
 	for _, t := range tables {
 		mt := &table{Table: t, parts: map[string]*partition{}}
 		if t.Stream {
@@ -117,17 +117,17 @@ func (t *table) each(yield func(k store.Key, row value.Item)) {
 	}
 }
 
-func (m *memory) table(name string) (*table, error) {
+func (m *memoryStore) table(name string) (*table, error) {
 	if t := m.tables[name]; t != nil {
 		return t, nil
 	}
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
-var _ store.Store = (*memory)(nil)
+var _ store.Store = (*memoryStore)(nil)
 
 // begin begins a call. If err is nil, the caller unlocks m.mu.
-func (m *memory) begin(ctx context.Context) error {
+func (m *memoryStore) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (m *memory) begin(ctx context.Context) error {
 }
 
 // enter is begin for a call about one table.
-func (m *memory) enter(ctx context.Context, name string) (*table, error) {
+func (m *memoryStore) enter(ctx context.Context, name string) (*table, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (m *memory) enter(ctx context.Context, name string) (*table, error) {
 }
 
 // has is a whole call that only checks whether a table exists.
-func (m *memory) has(ctx context.Context, name string) error {
+func (m *memoryStore) has(ctx context.Context, name string) error {
 	_, err := m.enter(ctx, name)
 	if err == nil {
 		m.mu.Unlock()
@@ -161,7 +161,7 @@ func (m *memory) has(ctx context.Context, name string) error {
 }
 
 // Get reads rows.
-func (m *memory) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+func (m *memoryStore) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (m *memory) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 }
 
 // check returns the error for which a write is refused, or the row before and after it.
-func (m *memory) check(w *store.Write) (t *table, old, now value.Item, err error) {
+func (m *memoryStore) check(w *store.Write) (t *table, old, now value.Item, err error) {
 	if t, err = m.table(w.Table); err != nil {
 		return nil, nil, nil, err
 	}
@@ -212,7 +212,7 @@ func (m *memory) check(w *store.Write) (t *table, old, now value.Item, err error
 }
 
 // change replaces a row and appends the record.
-func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired bool) {
+func (m *memoryStore) change(t *table, w *store.Write, old, now value.Item, expired bool) {
 	if old == nil && now == nil || old != nil && now != nil && value.EqualItems(old, now) {
 		return
 	}
@@ -237,7 +237,7 @@ func (m *memory) change(t *table, w *store.Write, old, now value.Item, expired b
 }
 
 // undone adds something to undo if the last change is lost.
-func (m *memory) undone(then func()) {
+func (m *memoryStore) undone(then func()) {
 	if n := len(m.undo); n > 0 && m.keep {
 		change := m.undo[n-1]
 		m.undo[n-1] = func() { change(); then() }
@@ -245,7 +245,7 @@ func (m *memory) undone(then func()) {
 }
 
 // Write does each write by itself.
-func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
+func (m *memoryStore) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	if err := m.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (m *memory) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, 
 }
 
 // Transact does all of the writes or none.
-func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
+func (m *memoryStore) Transact(ctx context.Context, ws []store.Write) error {
 	if err := m.begin(ctx); err != nil {
 		return err
 	}
@@ -312,12 +312,12 @@ func (m *memory) Transact(ctx context.Context, ws []store.Write) error {
 }
 
 // expire deletes a row as TTL does.
-func (m *memory) expire(t *table, k store.Key) {
+func (m *memoryStore) expire(t *table, k store.Key) {
 	m.change(t, &store.Write{Ref: store.Ref{Table: t.Name, Key: k}, Delete: true}, t.get(k), nil, true)
 }
 
 // Query reads a page.
-func (m *memory) Query(ctx context.Context, q store.Query) (store.Page, error) {
+func (m *memoryStore) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	t, err := m.enter(ctx, q.Table)
 	if err != nil {
 		return store.Page{}, err
@@ -416,7 +416,7 @@ func within(v value.Value, r *store.Range) bool {
 }
 
 // Sweep deletes nothing: the application lets rows expire.
-func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
+func (m *memoryStore) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
 	if err := m.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -425,7 +425,7 @@ func (m *memory) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare)
 }
 
 // Sync makes everything durable.
-func (m *memory) Sync(ctx context.Context) error {
+func (m *memoryStore) Sync(ctx context.Context) error {
 	if err := m.begin(ctx); err != nil {
 		return err
 	}
@@ -435,10 +435,10 @@ func (m *memory) Sync(ctx context.Context) error {
 }
 
 // durable notes that no change made so far can be lost.
-func (m *memory) durable() { m.undo, m.whole = m.undo[:0], m.whole[:0] }
+func (m *memoryStore) durable() { m.undo, m.whole = m.undo[:0], m.whole[:0] }
 
 // Close makes everything durable.
-func (m *memory) Close() error {
+func (m *memoryStore) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
@@ -447,7 +447,7 @@ func (m *memory) Close() error {
 }
 
 // cut is a power cut: it loses some of the newest changes that are not durable.
-func (m *memory) cut(d *dice) (lost int) {
+func (m *memoryStore) cut(d *dice) (lost int) {
 	if len(m.undo) == 0 {
 		return 0
 	}
@@ -467,4 +467,4 @@ func (m *memory) cut(d *dice) (lost int) {
 }
 
 // Load returns none: rows come with their stream records here.
-func (m *memory) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }
+func (m *memoryStore) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }

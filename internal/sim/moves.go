@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -94,7 +94,7 @@ func looksMoved(was, is value.Item) bool {
 
 // compareMoves fails if an old row was not moved as it is, or what it became is left although it no longer does.
 func (t *truth) compareMoves() {
-	m := &migrate.Mover{Model: t.model, Store: t.base, Now: func() time.Time { return t.clock }}
+	m := &ingest.Mover{Model: t.model, Store: t.base, Now: func() time.Time { return t.clock }}
 	on, err := m.Started(context.Background())
 	if err != nil {
 		t.fail(Stuck, "migrations: %v", err)
@@ -112,10 +112,10 @@ func (t *truth) compareMoves() {
 		if !on[g] {
 			continue
 		}
-		scan := migrate.Scan{Mover: m, Migration: g, DryRun: true}
+		scan := ingest.Scan{Mover: m, Migration: g, DryRun: true}
 		made := map[string]value.Item{}
-		scan.Each = func(row store.Ref, old value.Item, r migrate.Result) {
-			if (r.Outcome == migrate.Moved || r.Outcome == migrate.Followed) && !letters[refName(row)] {
+		scan.Each = func(row store.Ref, old value.Item, r ingest.MigrationResult) {
+			if (r.Outcome == ingest.Moved || r.Outcome == ingest.Followed) && !letters[refName(row)] {
 				t.fail(Lost, "migration %s: %s is not moved: %s", g.Name, refName(row), r)
 			}
 			rows, _ := projections.Move(g, old)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"weir/internal/model"
 	"weir/internal/soaktest"
 	"weir/internal/value"
@@ -21,7 +23,7 @@ var full = flag.Int("schedules", 0, "how many schedules TestFull does")
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil))) // what services do wrong here is nobody's news
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"simulator": func() { Main(os.Args[1:]) }})
 }
 
 // models are the built-in ones, five that have every kind of derivation, one with every condition, one with distincts over their max, and the examples.

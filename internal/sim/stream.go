@@ -61,7 +61,7 @@ func hashOf(v value.Value) uint32 {
 
 // append adds the record of a change to its shard. before is the shard's last position
 // before that.
-func (t *table) append(m *memory, w *store.Write, old, now value.Item, expired bool) (s *shard, before events.Position) {
+func (t *table) append(m *memoryStore, w *store.Write, old, now value.Item, expired bool) (s *shard, before events.Position) {
 	h := hashOf(w.Key.Partition)
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed && s.low <= h && h <= s.high })
 	s = t.shards[i]
@@ -111,7 +111,7 @@ func (t *table) split(s *shard, d *dice) {
 }
 
 // Shards lists the shards, parents first.
-func (m *memory) Shards(ctx context.Context, name string) (out []store.Shard, err error) {
+func (m *memoryStore) Shards(ctx context.Context, name string) (out []store.Shard, err error) {
 	t, err := m.enter(ctx, name)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (m *memory) Shards(ctx context.Context, name string) (out []store.Shard, er
 }
 
 // Read reads a page of a shard.
-func (m *memory) Read(ctx context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
+func (m *memoryStore) Read(ctx context.Context, name, id string, after events.Position, limit int) (out store.Records, err error) {
 	t, err := m.enter(ctx, name)
 	if err != nil {
 		return out, err
@@ -150,36 +150,36 @@ func (m *memory) Read(ctx context.Context, name, id string, after events.Positio
 }
 
 // Trim does nothing: link expires the records.
-func (m *memory) Trim(ctx context.Context, name, _ string, _ events.Position) error {
+func (m *memoryStore) Trim(ctx context.Context, name, _ string, _ events.Position) error {
 	return m.has(ctx, name)
 }
 
 // Horizon is the zero position, which Read takes for the oldest record.
-func (m *memory) Horizon(ctx context.Context, name, _ string) (events.Position, error) {
+func (m *memoryStore) Horizon(ctx context.Context, name, _ string) (events.Position, error) {
 	return events.Position{}, m.has(ctx, name)
 }
 
 // Changed is nil: the schedule decides when a follower reads.
-func (m *memory) Changed(name string) (<-chan struct{}, error) {
+func (m *memoryStore) Changed(name string) (<-chan struct{}, error) {
 	return nil, m.has(context.Background(), name)
 }
 
 // Tip is zero: the streams have no common order, and the schedule controls time.
-func (m *memory) Tip() store.Tip { return store.Tip{} }
+func (m *memoryStore) Tip() store.Tip { return store.Tip{} }
 
 // Streams are none: no run disables a stream.
-func (m *memory) Streams(ctx context.Context, name string, _ ...string) ([]string, error) {
+func (m *memoryStore) Streams(ctx context.Context, name string, _ ...string) ([]string, error) {
 	return nil, m.has(ctx, name)
 }
 
 // Continues is true: no run has a second stream.
-func (m *memory) Continues(ctx context.Context, name, _, _ string) (bool, error) {
+func (m *memoryStore) Continues(ctx context.Context, name, _, _ string) (bool, error) {
 	return true, m.has(ctx, name)
 }
 
 // Identity is the table's name: no run makes a table again. A stream that expired records
 // would not be whole, and the simulator does not ask.
-func (m *memory) Identity(ctx context.Context, name string) (store.Identity, error) {
+func (m *memoryStore) Identity(ctx context.Context, name string) (store.Identity, error) {
 	t, err := m.enter(ctx, name)
 	if err != nil {
 		return store.Identity{}, err

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/value"
 )
@@ -226,7 +225,7 @@ func (w *words) assemble(e *model.Entity, vals map[string]value.Value) (value.It
 		case t.Field.Key != nil:
 		case len(t.Listed()) > 0:
 			row = row.With(value.Attr{Name: t.Field.Attr, Value: t.Listed()[0]})
-		case len(t.Is) == 1 && t.Is[0].Op == condition.Exists && !row.Has(t.Field.Attr):
+		case len(t.Is) == 1 && t.Is[0].Op == value.Exists && !row.Has(t.Field.Attr):
 			row = row.With(value.Attr{Name: t.Field.Attr, Value: value.OfString("x")})
 		}
 	}

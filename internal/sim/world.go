@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"weir/internal/catalog"
+	"weir/internal/ingest"
 	"weir/internal/lambda"
-	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
@@ -29,7 +29,7 @@ type world struct {
 	seed    uint64
 	model   *model.Model
 	program *model.Model // that of programs, which may derive more
-	base    *memory
+	base    *memoryStore
 	index   *index
 	clock   time.Time // the true time
 	faults  *faults
@@ -225,7 +225,7 @@ func (n *node) runner(f *fiber) *runner.Runner {
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
 	now := store.Clock(n.now, l)
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &ingest.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
 	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/reader"
 	"weir/internal/system"
 )
@@ -29,7 +29,7 @@ func lagsOf(ctx context.Context, part *system.Part, st *Status) (lags, error) {
 		run := *part.Runner
 		run.Generation = st.Search[i].Generation
 		var err error
-		if out.pending, err = documents.CountPending(ctx, &run, mostPending); err != nil {
+		if out.pending, err = document.CountPending(ctx, &run, mostPending); err != nil {
 			return out, err
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/cost"
 	"weir/internal/deadletter"
+	"weir/internal/deploy"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -169,7 +169,7 @@ func ProcessOf(since time.Time, uses []budget.Use) *Process {
 	for _, u := range uses {
 		for _, purpose := range slices.Sorted(maps.Keys(u.By)) {
 			is := u.By[purpose]
-			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, cost.Price(is.Write, is.Read)})
+			p.Tables = append(p.Tables, Spent{u.Table, string(purpose), is.Write, is.Read, deploy.Price(is.Write, is.Read)})
 		}
 	}
 	if len(p.Tables) == 0 {

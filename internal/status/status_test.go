@@ -13,7 +13,7 @@ import (
 	"weir/internal/budget"
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/cost"
+	"weir/internal/deploy"
 	"weir/internal/events"
 	"weir/internal/failtest"
 	"weir/internal/model"
@@ -217,7 +217,7 @@ func TestStatusOfAProcess(t *testing.T) {
 		t.Error(p)
 	}
 	p := ProcessOf(at, []budget.Use{{Table: "Shop", By: map[budget.Purpose]budget.Units{budget.Other: {Read: 8e6}, budget.Rows: {Write: 2e6, Read: 1e6}}}})
-	want := Process{Since: at, Tables: []Spent{{"Shop", "other", 0, 8e6, 8 * cost.ReadPrice}, {"Shop", "rows", 2e6, 1e6, 2*cost.WritePrice + cost.ReadPrice}}}
+	want := Process{Since: at, Tables: []Spent{{"Shop", "other", 0, 8e6, 8 * deploy.ReadPrice}, {"Shop", "rows", 2e6, 1e6, 2*deploy.WritePrice + deploy.ReadPrice}}}
 	if p == nil || !reflect.DeepEqual(*p, want) {
 		t.Errorf("%+v, want %+v", p, want)
 	}

@@ -12,7 +12,6 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/deploy"
 	"weir/internal/doctor"
-	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/search/opensearch"
@@ -29,7 +28,7 @@ const patience = 1500 * time.Millisecond
 // survey is one visit.
 // It is of one goroutine, and is dropped after the visit.
 type survey struct {
-	at     drivers.Place
+	at     system.Place
 	models []*model.Model
 	tables []store.Table // of weir first, by the model's names
 	names  stage.Names
@@ -43,7 +42,7 @@ type survey struct {
 // open prepares a visit. It sends nothing. An error is one of the flags or the environment.
 // The registry of stages is among the tables that are opened, also for a stage whose own table is
 // another one. The caller closes the store.
-func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey, *account, error) {
+func open(ctx context.Context, at system.Place, models []*model.Model) (*survey, *account, error) {
 	tables, err := system.Tables(models)
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +53,7 @@ func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey
 	}
 	cfg, err := dynamodb.Config(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", drivers.ErrConfig, err)
+		return nil, nil, fmt.Errorf("%w: %w", system.ErrConfig, err)
 	}
 	real := s.names.Tables(tables)
 	if registry := stage.Registry(); registry.Name != s.names.Own() {
@@ -67,7 +66,7 @@ func open(ctx context.Context, at drivers.Place, models []*model.Model) (*survey
 // Tables describes the tables of the models and weir's own, which comes first. It changes nothing.
 // The names say which table of the model each one is. An error comes with the tables that were
 // described before it.
-func Tables(ctx context.Context, at drivers.Place, models []*model.Model) ([]doctor.Table, *stage.Names, error) {
+func Tables(ctx context.Context, at system.Place, models []*model.Model) ([]doctor.Table, *stage.Names, error) {
 	s, _, err := open(ctx, at, models)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +80,7 @@ func Tables(ctx context.Context, at drivers.Place, models []*model.Model) ([]doc
 // asked is said in the facts; an error is one of the flags, the environment or the context.
 // It sends requests one after the other, each tried again for patience at most. A model with more
 // tables takes longer; nothing is asked twice.
-func Of(ctx context.Context, at drivers.Place, m *model.Model, deriveIn string) (*doctor.Facts, error) {
+func Of(ctx context.Context, at system.Place, m *model.Model, deriveIn string) (*doctor.Facts, error) {
 	s, acc, err := open(ctx, at, []*model.Model{m})
 	if err != nil {
 		return nil, err
@@ -171,7 +170,7 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 		f.Catalog = doctor.Not[doctor.Catalog](dynamodb.Needs("dynamodb:BatchGetItem", err) + ", to read the catalog")
 		return readers
 	}
-	c := doctor.Catalog{Program: drivers.Formats()}
+	c := doctor.Catalog{Program: system.Formats()}
 	for t, pin := range row.Tables {
 		readers[t] = doctor.Reader(catalog.Reader(pin.Reader).Name())
 		c.Begun = c.Begun || pin.Reader != ""

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"weir/internal/catalog"
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/query"
 	"weir/internal/reader"
 	"weir/internal/search"
@@ -67,7 +67,7 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 		t.Errorf("documents are pending, and it is built: %v", err)
 	}
 	fillNow(t, s)
-	if n, err := documents.CountPending(t.Context(), run, 9); n > 0 || err != nil {
+	if n, err := document.CountPending(t.Context(), run, 9); n > 0 || err != nil {
 		t.Error(n, err)
 	}
 	settle(t, s)

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"weir/internal/catalog"
-	"weir/internal/documents"
 	"weir/internal/events"
 	"weir/internal/failtest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
+	"weir/internal/projections/document"
 	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search"
@@ -161,13 +161,13 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	putAlbum(t, old, "a2", "sunset")
 	event := changesOf(t, old)
 	next := p.filled(t, two)
-	if indexed, err := documents.Indexed(run, row); err != nil || !indexed { // by the catalog as it was read before
+	if indexed, err := document.Indexed(run, row); err != nil || !indexed { // by the catalog as it was read before
 		t.Fatal(indexed, err)
 	}
 	if _, err := run.Rows(t.Context(), event); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := documents.Write(t.Context(), run, []runner.Batch{event}, t.Context()); err != nil {
+	if _, _, err := document.Write(t.Context(), run, []runner.Batch{event}, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, next, "sunset", "a2")
@@ -233,7 +233,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 		t.Helper()
 		row, err := run.Admit(t.Context(), nil)
 		failtest.On(t, err)
-		if is, err := documents.Indexed(run, row); err != nil || is != want {
+		if is, err := document.Indexed(run, row); err != nil || is != want {
 			t.Error(is, err)
 		}
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"weir/internal/documents"
-	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections/document"
@@ -25,7 +23,7 @@ import (
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
 // is a search generation. Each generation has indexes of its own, and a row in the own table (owntable.GenerationRow). The
 // catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
-// reader with another generation is refused (documents.Indexed).
+// reader with another generation is refused (document.Indexed).
 //
 // A generation is built in this order. A crash after any step leaves what the next program
 // goes on from:
@@ -101,7 +99,7 @@ const noteNone = "none "
 // openIndex opens the indexes of the place. The store must be open.
 // With Late, an index that cannot be reached yet is opened by a later reach: until then searches are refused and rows go
 // on, and only a mistake of the caller is an error.
-func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*model.Model, secret []byte, o Options) (err error) {
+func (s *System) openIndex(ctx context.Context, at Place, models []*model.Model, secret []byte, o Options) (err error) {
 	d := at.Index()
 	var schemas []search.Schema
 	for _, m := range models {
@@ -127,7 +125,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 				noted[sc.Name] = row.Noted(sc.Name)
 			}
 		}
-		ix, err := d.Open(ctx, at, schemas, drivers.IndexOptions{Now: s.now, InMemory: o.InMemory, Noted: noted, Existing: o.Existing, Source: hex.EncodeToString(sum[:8])})
+		ix, err := d.Open(ctx, at, schemas, IndexOptions{Now: s.now, InMemory: o.InMemory, Noted: noted, Existing: o.Existing, Source: hex.EncodeToString(sum[:8])})
 		if err == nil {
 			s.noted.Store(&noted)
 		}
@@ -137,7 +135,7 @@ func (s *System) openIndex(ctx context.Context, at drivers.Place, models []*mode
 	if !o.WhenBuilt {
 		ix, err = open(ctx)
 	}
-	if err != nil && (!o.Late || ctx.Err() != nil || drivers.IsMistake(err)) {
+	if err != nil && (!o.Late || ctx.Err() != nil || IsMistake(err)) {
 		return err
 	}
 	if err != nil {
@@ -187,7 +185,7 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		case row.Search == g.hash:
 			g.named.Store(true)
 		case g.named.Load():
-			_, err = documents.Indexed(p.Runner, row)
+			_, err = document.Indexed(p.Runner, row)
 		default:
 			err = s.name(ctx, g)
 		}
@@ -210,7 +208,7 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 		return err
 	}
 	if is, err := owntable.DecodeGeneration(other); err == nil && !is.Filled && s.now().Before(is.Until) {
-		_, err = documents.Indexed(g.part.Runner, row)
+		_, err = document.Indexed(g.part.Runner, row)
 		return fmt.Errorf("they are being built: %w", err)
 	}
 	return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"weir/internal/documents"
 	"weir/internal/owntable"
+	"weir/internal/projections/document"
 	"weir/internal/search"
 )
 
@@ -51,7 +51,7 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 			err = s.NameIndexes(ctx)
 		}
 		if err == nil && !row.Reached {
-			if _, err = documents.CatchUp(ctx, g.part.Runner); err == nil {
+			if _, err = document.CatchUp(ctx, g.part.Runner); err == nil {
 				err = s.change(ctx, g, func(row *owntable.GenerationRow) bool { row.Reached = row.Filled; return row.Filled })
 			}
 		}

@@ -23,7 +23,6 @@ import (
 	"weir/internal/failtest"
 	"weir/internal/ingest"
 	"weir/internal/lambda"
-	"weir/internal/migrate"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/replay"
@@ -524,14 +523,14 @@ func (y *years) builds() {
 func (y *years) migrates(id string) {
 	y.Helper()
 	m := y.Models[0].Model
-	mover := &migrate.Mover{Model: m, Store: y.Store, Now: y.now}
+	mover := &ingest.Mover{Model: m, Store: y.Store, Now: y.now}
 	old, user := y.row("POST#"+id, "OLD", "Old", "title", "T", "id", id), y.row("USER#"+id, "METADATA", "User", "id", id, "email", id+"@old")
 	y.write(old, user)
-	_, err := (&migrate.Scan{Mover: mover, Migration: m.Migrations[0]}).Run(y.Context())
+	_, err := (&ingest.Scan{Mover: mover, Migration: m.Migrations[0]}).Run(y.Context())
 	failtest.On(y, err)
 	y.apply()
 	failtest.On(y, mover.End(y.Context(), m.Migrations[0]))
-	_, err = (&migrate.Backfill{Model: m, Store: y.Store}).Run(y.Context())
+	_, err = (&ingest.Backfill{Model: m, Store: y.Store}).Run(y.Context())
 	failtest.On(y, err)
 	y.write(store.Write{Ref: old.Ref, Delete: true}, store.Write{Ref: user.Ref, Delete: true}, store.Write{Ref: y.row("POST#"+id, "METADATA", "").Ref, Delete: true})
 }

@@ -29,11 +29,9 @@ import (
 
 	"weir/internal/build"
 	"weir/internal/catalog"
-	"weir/internal/drivers"
+	"weir/internal/ingest"
 	"weir/internal/memory"
-	"weir/internal/migrate"
 	"weir/internal/model"
-	"weir/internal/openfiles"
 	"weir/internal/owntable"
 	"weir/internal/projections/copies"
 	"weir/internal/projections/kinds"
@@ -57,7 +55,7 @@ type System struct {
 	Models []*Part
 	Names  stage.Names // of the tables, in the store and in records from outside
 
-	need        openfiles.Need
+	need        memory.Need
 	shared      bool          // other processes may use the store
 	generations []*generation // of the models whose indexes are open
 	late        *late         // the index; nil without search
@@ -91,7 +89,7 @@ type Options struct {
 	WhenBuilt bool
 	// Existing has the program make no index in a cluster, since it cannot fill one.
 	Existing bool
-	Writes   bool // the program writes rows; see drivers.Place.Open
+	Writes   bool // the program writes rows; see Place.Open
 	InMemory bool // search in memory only, for tests
 	// Shared says, of a store that is open already, that other programs may use it at the
 	// same time. OpenAt knows it by itself.
@@ -111,13 +109,13 @@ type Options struct {
 
 // Open opens an embedded system in a directory; see OpenAt.
 func Open(ctx context.Context, dir string, models []*model.Model, o Options) (*System, error) {
-	return OpenAt(ctx, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+	return OpenAt(ctx, Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
 // OpenAt opens the system at a place. It creates the directory if necessary. The error wraps
 // store.ErrOwned if another process has the directory open.
 // It enters no model in its catalog: Start does, and refuses a program that must not derive.
-func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Options) (*System, error) {
+func OpenAt(ctx context.Context, at Place, models []*model.Model, o Options) (*System, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -131,7 +129,7 @@ func OpenAt(ctx context.Context, at drivers.Place, models []*model.Model, o Opti
 				need.Indexes += d.Files(len(m.Searches)).Indexes
 			}
 		}
-		if err := openfiles.Check(need); err != nil {
+		if err := memory.Check(need); err != nil {
 			return nil, err
 		}
 	}
@@ -159,11 +157,11 @@ func Over(ctx context.Context, db store.Store, dir string, models []*model.Model
 	if err := functions(models); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return over(ctx, &System{Store: db, shared: o.Shared}, drivers.Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
+	return over(ctx, &System{Store: db, shared: o.Shared}, Place{Data: dir, OpenSearch: o.OpenSearch}, models, o)
 }
 
 // over finishes a system whose store is open. It closes the store if it fails.
-func over(ctx context.Context, s *System, at drivers.Place, models []*model.Model, o Options) (_ *System, err error) {
+func over(ctx context.Context, s *System, at Place, models []*model.Model, o Options) (_ *System, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -181,7 +179,7 @@ func over(ctx context.Context, s *System, at drivers.Place, models []*model.Mode
 
 // assemble adds the secret of cursors, the index and the models. The own table must exist.
 // It reads the secret, if something needs it, and makes it if there is none yet: programs that start together agree on one.
-func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model.Model, o Options) error {
+func (s *System) assemble(ctx context.Context, at Place, models []*model.Model, o Options) error {
 	var secret []byte
 	if !o.NoQueries || !o.NoSearch {
 		var err error
@@ -194,7 +192,7 @@ func (s *System) assemble(ctx context.Context, at drivers.Place, models []*model
 	}
 	for _, m := range models {
 		p := &Part{Model: m, Runner: &runner.Runner{
-			Kinds: kinds.All(), Model: m, Store: s.Store, Now: s.now, Mover: &migrate.Mover{Model: m, Store: s.Store, Now: s.now},
+			Kinds: kinds.All(), Model: m, Store: s.Store, Now: s.now, Mover: &ingest.Mover{Model: m, Store: s.Store, Now: s.now},
 		}}
 		if len(m.Searches) > 0 {
 			p.Runner.Index = s.Index
@@ -443,4 +441,4 @@ func (p *Part) Builder() *build.Builder {
 }
 
 // OpenFiles returns what the system needs open files for while it serves.
-func (s *System) OpenFiles() openfiles.Need { return s.need }
+func (s *System) OpenFiles() memory.Need { return s.need }

@@ -15,7 +15,6 @@ import (
 	"weir/internal/soaktest"
 	"weir/internal/store"
 	"weir/internal/system"
-	"weir/internal/why"
 )
 
 // TestWhyOfRows: the rows that there are explain what rows show of each derived attribute, of every kind that one value can be asked of,
@@ -25,7 +24,7 @@ func TestWhyOfRows(t *testing.T) {
 	eachRecording(t, []string{"movienight", "shop"}, onEmbedded, func(t *testing.T, s *system.System) {
 		m, db := s.Models[0].Model, s.Store
 		asked := map[string]int{}
-		err := why.Rows(t.Context(), m, db, func(e *events.Entry, table string) error {
+		err := scratch.Rows(t.Context(), m, db, func(e *events.Entry, table string) error {
 			c, err := (&replay.Replay{Model: m}).Change(e, table)
 			if err != nil || c.Is == nil || c.Is.SetOf() != nil || c.Is.IsHistory() {
 				return err
@@ -50,10 +49,10 @@ func TestWhyOfRows(t *testing.T) {
 func explained(t *testing.T, s *system.System, row store.Ref, attr, is string) {
 	t.Helper()
 	m := s.Models[0].Model
-	w, err := why.New(m, runner.RowText(m, row), attr)
+	w, err := scratch.NewWhy(m, runner.RowText(m, row), attr)
 	failtest.On(t, err)
-	var lines []why.Line
-	err = why.Rows(t.Context(), m, s.Store, func(e *events.Entry, table string) error {
+	var lines []scratch.Line
+	err = scratch.Rows(t.Context(), m, s.Store, func(e *events.Entry, table string) error {
 		w.Find(e, table)
 		return nil
 	})
@@ -61,7 +60,7 @@ func explained(t *testing.T, s *system.System, row store.Ref, attr, is string) {
 		err = w.Choose(scratch.Options{Memory: memory.Default, Now: time.Now, InMemory: true})
 	}
 	if err == nil {
-		err = why.Rows(t.Context(), m, s.Store, func(e *events.Entry, table string) error {
+		err = scratch.Rows(t.Context(), m, s.Store, func(e *events.Entry, table string) error {
 			l, ok, err := w.Explain(t.Context(), e, table)
 			if ok {
 				lines = append(lines, l)

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/owntable"
 	"weir/internal/runner"
 	"weir/internal/stage"
@@ -56,7 +56,7 @@ func (t *Tracing) Begin(ctx context.Context, s runner.Span) (context.Context, fu
 		if err == nil {
 			return nil
 		}
-		return &logs.Traced{Err: err, Trace: span.SpanContext().TraceID().String()}
+		return &measures.Traced{Err: err, Trace: span.SpanContext().TraceID().String()}
 	}
 }
 

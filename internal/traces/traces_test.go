@@ -18,7 +18,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"weir/internal/logs"
+	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/reader"
@@ -257,7 +257,7 @@ func TestFailure(t *testing.T) {
 		t.Errorf("%v, %+v", failed, batch.Status)
 	}
 	var out bytes.Buffer
-	logs.JSON(&out, slog.LevelInfo).Warn("applying", "model", "gallery", "error", failed)
+	measures.JSON(&out, slog.LevelInfo).Warn("applying", "model", "gallery", "error", failed)
 	if want := `"trace_id":"` + batch.SpanContext.TraceID().String() + `"`; !strings.Contains(out.String(), want) {
 		t.Errorf("%s has no %s", out.String(), want)
 	}
@@ -312,7 +312,7 @@ func TestOpen(t *testing.T) {
 func TestCollectorDown(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
 	var out bytes.Buffer
-	with, err := traces.Open(t.Context(), traces.OTLP, "weir", "1", logs.JSON(&out, slog.LevelInfo))
+	with, err := traces.Open(t.Context(), traces.OTLP, "weir", "1", measures.JSON(&out, slog.LevelInfo))
 	if err != nil {
 		t.Fatal(err)
 	}

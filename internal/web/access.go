@@ -17,7 +17,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"weir/internal/memory"
-	"weir/internal/openfiles"
 )
 
 // Access says who may ask, and how often. Health checks need no key.
@@ -210,7 +209,7 @@ const calls = 2
 // beside the connections: connections get what it leaves. size is the memory of the process, of which bodies get their share.
 // The server listens when Serve returns, and answers from Run on. The caller closes it. Errors are mistakes in the
 // flags, or an address that cannot be had.
-func (f Flags) Serve(addr string, l Limits, need openfiles.Need, size memory.Size, h http.Handler, log *slog.Logger) (*Server, error) {
+func (f Flags) Serve(addr string, l Limits, need memory.Need, size memory.Size, h http.Handler, log *slog.Logger) (*Server, error) {
 	keys, err := OpenKeys(f.KeysFile, os.Getenv(EnvKeys), log)
 	if err != nil {
 		return nil, err
@@ -240,7 +239,7 @@ func (f Flags) Serve(addr string, l Limits, need openfiles.Need, size memory.Siz
 // bounds are what the flags say, with no more connections than there are files for.
 // The files that the store and calls need come first, and connections get the rest. Too few for any
 // is an error that says which limit would do.
-func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
+func (f Flags) bounds(need memory.Need, log *slog.Logger) (Bounds, error) {
 	if f.Connections < 0 || f.Requests < 0 {
 		return Bounds{}, fmt.Errorf("--connections %d and --requests %d: less than none is not possible", f.Connections, f.Requests)
 	}
@@ -248,7 +247,7 @@ func (f Flags) bounds(need openfiles.Need, log *slog.Logger) (Bounds, error) {
 	if need.Calls > 0 {
 		need.Calls += calls * b.Requests
 	}
-	left, err := openfiles.Left(need)
+	left, err := memory.Left(need)
 	if err != nil {
 		return Bounds{}, err
 	}

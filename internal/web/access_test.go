@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"weir/internal/failtest"
-	"weir/internal/openfiles"
+	"weir/internal/memory"
 )
 
 const keyA, keyB, keyC = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc"
@@ -255,7 +255,7 @@ func TestAddresses(t *testing.T) {
 		{"nowhere", Flags{}, 0, "", "--addr"},
 	} {
 		t.Setenv(EnvKeys, c.keys)
-		s, err := c.flags.Serve(c.addr, Limits{c.rate}, openfiles.Need{}, 0, ok, slog.New(slog.DiscardHandler))
+		s, err := c.flags.Serve(c.addr, Limits{c.rate}, memory.Need{}, 0, ok, slog.New(slog.DiscardHandler))
 		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%+v: %v", c, err)
 		}

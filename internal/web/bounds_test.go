@@ -23,7 +23,6 @@ import (
 
 	"weir/internal/failtest"
 	"weir/internal/memory"
-	"weir/internal/openfiles"
 )
 
 // served is a server with small bounds and a key, until the test ends. A request to
@@ -256,7 +255,7 @@ func TestBodiesAreBounded(t *testing.T) {
 // TestBodiesAreOfTheMemory: bodies have a share of the process's memory, and at least one has room.
 func TestBodiesAreOfTheMemory(t *testing.T) {
 	for size, want := range map[memory.Size]int{0: 8 << 20, memory.Default: 8 << 20, memory.Least: 4 << 20, memory.GB: 32 << 20, memory.MB: longestBody + piece} {
-		s, err := Flags{Open: true}.Serve("127.0.0.1:0", Limits{}, openfiles.Need{}, size, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+		s, err := Flags{Open: true}.Serve("127.0.0.1:0", Limits{}, memory.Need{}, size, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 		failtest.On(t, err)
 		if got := cap(s.load.pieces) * piece; got != want {
 			t.Errorf("%v: %d bytes of bodies, want %d", size, got, want)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"weir/internal/condition"
 	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/value"
@@ -105,7 +104,7 @@ func (e *entity) agree(item, key value.Item) error {
 	var wrong []mistake
 	for _, k := range key {
 		v := item.Get(k.Name)
-		if !v.IsMissing() && !condition.Same(v, k.Value) && value.Scalar(v) != value.Scalar(k.Value) {
+		if !v.IsMissing() && !value.Same(v, k.Value) && value.Scalar(v) != value.Scalar(k.Value) {
 			wrong = append(wrong, mistake{Pointer: ingest.Pointer(k.Name), Message: fmt.Sprintf("is another value than in the query string, %.100q", value.Scalar(k.Value))})
 		}
 	}

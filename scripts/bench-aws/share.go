@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/projections/kinds"
 	"weir/internal/reader"
@@ -220,7 +220,7 @@ func newSharing(ctx context.Context, m *model.Model, w workload, shards int, wai
 }
 
 func (s *sharing) runner(db store.Store) *runner.Runner {
-	return &runner.Runner{Kinds: kinds.All(), Model: s.model, Store: db, Now: time.Now, Mover: &migrate.Mover{Model: s.model, Store: db}}
+	return &runner.Runner{Kinds: kinds.All(), Model: s.model, Store: db, Now: time.Now, Mover: &ingest.Mover{Model: s.model, Store: db}}
 }
 
 // start starts a process.

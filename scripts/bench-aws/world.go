@@ -13,7 +13,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -134,7 +134,7 @@ func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 
 // weir returns a handler that calls the runner.
 func (wd *world) weir() handler {
-	r := &runner.Runner{Kinds: kinds.All(), Model: wd.model, Store: wd.store, Now: time.Now, Mover: &migrate.Mover{Model: wd.model, Store: wd.store}}
+	r := &runner.Runner{Kinds: kinds.All(), Model: wd.model, Store: wd.store, Now: time.Now, Mover: &ingest.Mover{Model: wd.model, Store: wd.store}}
 	return func(ctx context.Context, first, last int) error {
 		b := runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, "shard")}
 		for i := first; i < last; i++ {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"weir/internal/api"
-	"weir/internal/drivers"
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/store"
@@ -91,7 +90,7 @@ func (b *bench) pictures(n int) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := drivers.Place{Data: dir, Memory: b.size}
+	at := system.Place{Data: dir, Memory: b.size}
 	s, err := system.OpenAt(b.ctx, at, []*model.Model{m}, system.Options{NoSearch: true})
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir/internal/events"
-	"weir/internal/migrate"
+	"weir/internal/ingest"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -245,7 +245,7 @@ func (b *bench) newLab(m *model.Model, err error) (*lab, error) {
 		return nil, err
 	}
 	mt := &meter{Store: s}
-	return &lab{Runner: &runner.Runner{Kinds: kinds.All(), Model: m, Store: mt, Now: time.Now, Mover: &migrate.Mover{Model: m, Store: mt}}, table: m.Tables[0], meter: mt, dir: dir}, nil
+	return &lab{Runner: &runner.Runner{Kinds: kinds.All(), Model: m, Store: mt, Now: time.Now, Mover: &ingest.Mover{Model: m, Store: mt}}, table: m.Tables[0], meter: mt, dir: dir}, nil
 }
 
 func (l *lab) close() {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"weir/internal/deadletter"
-	"weir/internal/documents"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -48,6 +47,6 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
 		}
 	}
-	_, refused, err := documents.WritePending(ctx, r, d.ShardKey, pending)
+	_, refused, err := WritePending(ctx, r, d.ShardKey, pending)
 	return refused > 0, err
 }

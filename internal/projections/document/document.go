@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -122,7 +121,7 @@ func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) 
 func Value(f *model.Field, v value.Value) value.Value {
 	if f.Declared != nil {
 		v, _ = f.Declared.Read(v, f.Key != nil)
-		if instant, ok := condition.Instant(v); ok && f.Declared.Type == model.TypeTime {
+		if instant, ok := value.Instant(v); ok && f.Declared.Type == model.TypeTime {
 			return value.OfString(instant)
 		}
 	}

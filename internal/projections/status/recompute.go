@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"weir/internal/condition"
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/projections"
@@ -280,7 +279,7 @@ func Later(a, b value.Value) int {
 	if a.Kind() != b.Kind() {
 		return cmp.Compare(a.Kind(), b.Kind())
 	}
-	if c, ok := condition.CompareTimes(a, b); ok {
+	if c, ok := value.CompareTimes(a, b); ok {
 		return cmp.Or(c, value.Compare(a, b))
 	}
 	return cmp.Or(cmp.Compare(isTime(a), isTime(b)), value.Compare(a, b))
@@ -288,7 +287,7 @@ func Later(a, b value.Value) int {
 
 // isTime is 1 for a time, so that times sort after what is none.
 func isTime(v value.Value) int {
-	if _, ok := condition.CompareTimes(v, v); ok {
+	if _, ok := value.CompareTimes(v, v); ok {
 		return 1
 	}
 	return 0

@@ -15,7 +15,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/memory"
-	"weir/internal/openfiles"
 	"weir/internal/store"
 )
 
@@ -135,7 +134,7 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		L0CompactionThreshold:       16,
 		L0StopWritesThreshold:       64,
 		LBaseMaxBytes:               64 << 20,
-		MaxOpenFiles:                openfiles.Tables(),
+		MaxOpenFiles:                memory.Tables(),
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 		Logger:                      log,
 		DisableAutomaticCompactions: o.Still,
