@@ -97,9 +97,9 @@ func Explain(attr string, adds value.Item) (out []string) {
 			member, isMember = strings.CutPrefix(a.Name, spread)
 		}
 		switch {
-		case a.Name == owntable.Sum(attr):
+		case a.Name == owntable.SumAccumulator(attr):
 			out = append(out, signed(a.Value.Text()))
-		case a.Name == owntable.Rows(attr):
+		case a.Name == owntable.RowsAccumulator(attr):
 			out = append(out, signed(a.Value.Text())+" rows")
 		case isMember:
 			out = append(out, signed(a.Value.Text())+" "+member)

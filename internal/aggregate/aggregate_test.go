@@ -86,7 +86,7 @@ func TestShown(t *testing.T) {
 				apply(v, true)
 			}
 			const round = 3
-			shown, err := a.Shown(aggregate.Declared{Attr: "x", Round: round, Max: 1000}, owntable.Settled(ledger))
+			shown, err := a.Shown(aggregate.Declared{Attr: "x", Round: round, Max: 1000}, owntable.SettledLedger(ledger))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,15 +16,15 @@ var Count = &Aggregate{
 		if !v.IsMissing() && v.Kind() != value.Number {
 			return to, "a number"
 		}
-		return append(to, value.Attr{Name: owntable.Sum(attr), Value: one}), ""
+		return append(to, value.Attr{Name: owntable.SumAccumulator(attr), Value: one}), ""
 	},
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
-		n := ledger.Get(owntable.Sum(of.Attr))
+		n := ledger.Get(owntable.SumAccumulator(of.Attr))
 		switch {
 		case n.IsMissing():
 			return value.OfInt(0), nil
 		case n.Kind() != value.Number:
-			return value.Value{}, fmt.Errorf("%w: %s of the ledger is a %v", value.ErrNumber, owntable.Sum(of.Attr), n.Kind())
+			return value.Value{}, fmt.Errorf("%w: %s of the ledger is a %v", value.ErrNumber, owntable.SumAccumulator(of.Attr), n.Kind())
 		}
 		return n, nil
 	},

@@ -13,7 +13,7 @@ import (
 var Distinct = &Aggregate{
 	Keyword: "distinct", Of: Scalars,
 	Empty: value.OfInt(0), Type: "number", Totals: true,
-	Adds: addMember(owntable.Held),
+	Adds: addMember(owntable.DistinctAmount),
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
 		n, err := Count.Shown(of, ledger)
 		if err == nil && of.Max > 0 && value.Compare(n, value.OfInt(int64(of.Max))) > 0 {

@@ -13,11 +13,11 @@ var Mean = &Aggregate{
 		if v.Kind() != value.Number {
 			return to, "a number"
 		}
-		return addNumber(append(to, value.Attr{Name: owntable.Rows(attr), Value: one}), attr, v)
+		return addNumber(append(to, value.Attr{Name: owntable.RowsAccumulator(attr), Value: one}), attr, v)
 	},
 	Shown: func(of Declared, ledger value.Item) (value.Value, error) {
 		total, err := Count.Shown(of, ledger)
-		rows := ledger.Get(owntable.Rows(of.Attr))
+		rows := ledger.Get(owntable.RowsAccumulator(of.Attr))
 		if err != nil || rows.Kind() != value.Number || rows.Sign() == 0 {
 			return value.Value{}, err
 		}

@@ -20,7 +20,7 @@ func addNumber(to []value.Attr, attr string, v value.Value) ([]value.Attr, strin
 		return to, "a number"
 	}
 	if v.Sign() != 0 {
-		to = append(to, value.Attr{Name: owntable.Sum(attr), Value: v})
+		to = append(to, value.Attr{Name: owntable.SumAccumulator(attr), Value: v})
 	}
 	return to, ""
 }

@@ -32,8 +32,8 @@ func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 			continue
 		}
 		a.rules = append(a.rules, rule)
-		reads = reads || p.reads(&rule.Into.Table.Table)
-		if t := &rule.Source.Table.Table; !p.reads(t) && !slices.Contains(a.makers, t) {
+		reads = reads || p.readsTable(&rule.Into.Table.Table)
+		if t := &rule.Source.Table.Table; !p.readsTable(t) && !slices.Contains(a.makers, t) {
 			a.makers = append(a.makers, t)
 		}
 	}
@@ -44,8 +44,8 @@ func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 	return a
 }
 
-// reads reports whether the pass reads a table, and not only what is made of its rows.
-func (p *pass) reads(t *store.Table) bool {
+// readsTable reports whether the pass reads a table, and not only what is made of its rows.
+func (p *pass) readsTable(t *store.Table) bool {
 	is := func(of *store.Table) bool { return of.Name == t.Name }
 	return slices.ContainsFunc(p.tables, is) && (p.made == nil || !slices.ContainsFunc(p.made.makers, is))
 }
@@ -76,7 +76,7 @@ func (s *segment) asMade(ctx context.Context, t *store.Table, changes []projecti
 			made = append(made, changes[i])
 		}
 	}
-	if s.reads(t) {
+	if s.readsTable(t) {
 		out = slices.Clone(made)
 	}
 	for range s.made.rules { // at most so many levels: rows may make each other
@@ -87,11 +87,11 @@ func (s *segment) asMade(ctx context.Context, t *store.Table, changes []projecti
 				return nil, err
 			}
 			for _, p := range puts {
-				c, err := s.inserted(&p.Rule.Into.Table.Table, p.Image)
+				c, err := s.asInsertion(&p.Rule.Into.Table.Table, p.Image)
 				if err != nil {
 					return nil, err
 				}
-				if next = append(next, c); s.reads(&p.Rule.Into.Table.Table) {
+				if next = append(next, c); s.readsTable(&p.Rule.Into.Table.Table) {
 					out = append(out, c)
 				}
 			}
@@ -107,8 +107,8 @@ func (s *segment) asMade(ctx context.Context, t *store.Table, changes []projecti
 // same round reads depends on where the rows come.
 type growth map[string]Progress
 
-// grow notes a write of a dry run. Of a row of our own table that a build in place compares, the scan reads another row.
-func (b *Builder) grow(table string, was, is value.Item) {
+// noteGrowth notes a write of a dry run. Of a row of our own table that a build in place compares, the scan reads another row.
+func (b *Builder) noteGrowth(table string, was, is value.Item) {
 	d := Progress{Bytes: int64(is.Size() - was.Size())}
 	if is != nil {
 		d.Rows++
@@ -141,10 +141,10 @@ func (b *Builder) addGrown(before growth, ps []*pass) {
 		for _, t := range p.tables {
 			more := before[t.Name]
 			if p.build.Entity == model.BuildInPlace { // each such pass reads what it compares
-				b.add(Progress{Reads: more.Reads})
+				b.addProgress(Progress{Reads: more.Reads})
 			}
-			if more.Reads = 0; p.reads(t) && !met[t.Name] {
-				b.add(more)
+			if more.Reads = 0; p.readsTable(t) && !met[t.Name] {
+				b.addProgress(more)
 			}
 			met[t.Name] = true
 		}

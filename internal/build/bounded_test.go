@@ -45,17 +45,17 @@ func (f *fixture) count(generation int64, rows value.Value) (before value.Value)
 	at := owntable.Ledger(name, movie)
 	is, err := f.Store.Get(f.Context(), []store.Ref{at})
 	f.ok(err)
-	out, err := f.Store.Write(f.Context(), []store.Write{{Ref: at, Ops: []store.Op{store.Assign(owntable.Rows("rating"), rows)}}})
+	out, err := f.Store.Write(f.Context(), []store.Write{{Ref: at, Ops: []store.Op{store.Assign(owntable.RowsAccumulator("rating"), rows)}}})
 	f.ok(err)
 	f.ok(out[0].Err)
-	return is[0].Get(owntable.Rows("rating"))
+	return is[0].Get(owntable.RowsAccumulator("rating"))
 }
 
 var hugeCount = value.MustNumber("1e100")
 
 func (f *fixture) dead() (out []deadletter.Letter) {
 	f.Helper()
-	f.ok(f.runner().Dead(f.Context(), func(d deadletter.Letter) error {
+	f.ok(f.runner().EachDeadLetter(f.Context(), func(d deadletter.Letter) error {
 		out = append(out, d)
 		return nil
 	}))
@@ -91,7 +91,7 @@ func TestDeadLetters(t *testing.T) {
 				t.Fatalf("%+v", letters)
 			}
 			f.count(generation, before)
-			if err := f.runner().Retry(t.Context(), letters[0].ID); err != nil {
+			if err := f.runner().RetryLetter(t.Context(), letters[0].ID); err != nil {
 				t.Fatal(err)
 			}
 			if left := f.dead(); len(left) > 0 {
@@ -127,7 +127,7 @@ func TestReplacedLetters(t *testing.T) {
 	if left := f.dead(); len(left) > 0 {
 		t.Errorf("%+v", left)
 	}
-	if err := f.runner().Retry(t.Context(), was[0].ID); err != nil {
+	if err := f.runner().RetryLetter(t.Context(), was[0].ID); err != nil {
 		t.Error(err)
 	}
 	f.compare()
@@ -258,7 +258,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	for silent, want := range map[time.Duration]time.Time{0: {}, time.Minute: all[0].Since} { // a process may look for builds once a minute
-		if since := all[0].Paused(all[0].Since.Add(silent)); !since.Equal(want) {
+		if since := all[0].PausedSince(all[0].Since.Add(silent)); !since.Equal(want) {
 			t.Errorf("%v after the announcement: paused since %v", silent, since)
 		}
 	}
@@ -279,7 +279,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("after %s: %+v, %v", after, all, err)
 		}
 		for silent, paused := range map[time.Duration]bool{0: !want, build.Idle - time.Second: !want, build.Idle: true} {
-			if since := all[0].Paused(f.now().Add(silent)); since.IsZero() == paused || paused && !since.Equal(all[0].Saved) {
+			if since := all[0].PausedSince(f.now().Add(silent)); since.IsZero() == paused || paused && !since.Equal(all[0].Saved) {
 				t.Errorf("%v after %s: paused since %v", silent, after, since)
 			}
 		}
@@ -292,14 +292,14 @@ func TestStates(t *testing.T) {
 	f.ok(second.Release(t.Context()))
 	held("the end of the builder", false)
 	f.build(owntable.BuildLive, "Movie")
-	if all, err = first.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.Next(f.now()) != time.Minute {
+	if all, err = first.States(t.Context()); err != nil || all[0].State != owntable.BuildLive || all.Todo(f.now()) != nil || all.NextIn(f.now()) != time.Minute {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if since := all[0].Paused(f.now().Add(25 * time.Hour)); !since.IsZero() {
+	if since := all[0].PausedSince(f.now().Add(25 * time.Hour)); !since.IsZero() {
 		t.Errorf("a build that waits for its audit is paused since %v", since)
 	}
-	if s := (build.State{Pace: 10, Rows: 100, Of: 400}); s.Left() != 30*time.Second {
-		t.Error(s.Left())
+	if s := (build.State{Pace: 10, Rows: 100, Of: 400}); s.TimeLeft() != 30*time.Second {
+		t.Error(s.TimeLeft())
 	}
 	f.clock.Add(25)
 	if all.Todo(f.now()) == nil {

@@ -118,7 +118,7 @@ func (p Progress) Price() float64 {
 // copies as they will be (asBuilt).
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	plain := b.Runner // what it reads to know copies is no part of a build
-	b.counts()
+	b.countReads()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return b.Done(), err
@@ -132,22 +132,22 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	jobs := make([]*job, len(fresh))
 	for i, name := range fresh {
 		is := owntable.Build{Entity: name, Base: 1}
-		filling := b.filling(is)
-		jobs[i] = &job{is: is, dry: true, passes: slices.Concat(filling, b.showing(is))}
+		filling := b.fillPasses(is)
+		jobs[i] = &job{is: is, dry: true, passes: slices.Concat(filling, b.showPasses(is))}
 		for n, p := range jobs[i].passes {
 			if p.dry = true; n < len(filling) && slices.Contains(fresh, model.BuildInPlace) && (name != model.BuildInPlace || p.level > 0) { // rows that weir copies show nothing that is built
 				p.made = p.asBuilt(plain)
 			}
 		}
 	}
-	err = b.rounds(ctx, jobs)
+	err = b.runRounds(ctx, jobs)
 	return b.Done(), err
 }
 
 // Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these builds.
 func (b *Builder) Rebuilds(ctx context.Context) (names []string, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
-	names = seq.Flat(b.Names, func(name string) []string { return b.Runner.Catalog.Program().Rebuilt(row, name, b.Again) })
+	names = seq.Flat(b.Names, func(name string) []string { return b.Runner.Catalog.Program().NotLive(row, name, b.Again) })
 	slices.Sort(names)
 	return names, err
 }
@@ -189,7 +189,7 @@ const attempts = 50
 // if the program could not derive what it built. A build that is too old, ErrOld, or that another builder has taken over,
 // runner.ErrLost, ends alone, and the others are in the result.
 func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
-	b.counts()
+	b.countReads()
 	builds, err := b.Announce(ctx)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	for i, is := range builds {
 		jobs[i] = &job{is: is}
 	}
-	errs := []error{b.rounds(ctx, jobs)}
+	errs := []error{b.runRounds(ctx, jobs)}
 	for _, j := range jobs {
 		if j.err != nil {
 			errs = append(errs, fmt.Errorf("building %s: %w", j.is.Entity, j.err))
@@ -208,7 +208,7 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	}
 	if errs[0] == nil {
 		errs = append(errs, b.HandOver(ctx))
-		_, err = b.Unmark(ctx)
+		_, err = b.RemoveMarks(ctx)
 	}
 	return out, errors.Join(append(errs, err)...)
 }
@@ -244,7 +244,7 @@ func (b *Builder) SettleRetired(ctx context.Context) error {
 	if len(into) == 0 {
 		return nil
 	}
-	ids, err := b.Runner.Unshown(ctx, func(at store.Ref) bool {
+	ids, err := b.Runner.UnshownLetters(ctx, func(at store.Ref) bool {
 		return slices.ContainsFunc(into, func(e *model.Entity) bool { return e == nil || e.CanBe(at) })
 	})
 	if err != nil {
@@ -281,7 +281,7 @@ func (b *Builder) sendWaiting(ctx context.Context, build string) error {
 	if !is {
 		return nil
 	}
-	return b.Runner.Dead(ctx, func(d deadletter.Letter) error {
+	return b.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		if d.Kind != deadletter.Notification || d.Row.Table != "" || !strings.HasPrefix(d.Target, rule+"<") {
 			return nil
 		}
@@ -305,6 +305,6 @@ func (b *Builder) Abort(ctx context.Context) error {
 	if len(dropped) == 0 {
 		return ErrNone
 	}
-	_, err = b.remove(ctx, dropped, func(string) bool { return false })
+	_, err = b.removeGenerations(ctx, dropped, func(string) bool { return false })
 	return err
 }

@@ -108,7 +108,7 @@ func (f *fixture) fullRows() {
 		f.Fatalf("the row has room for %v", row.Get("rows"))
 	}
 	letters := 0
-	f.ok(f.runner().Dead(f.Context(), func(d deadletter.Letter) error {
+	f.ok(f.runner().EachDeadLetter(f.Context(), func(d deadletter.Letter) error {
 		f.Logf("%s %s: %s", d.Kind, d.Target, d.Reason)
 		if letters++; !strings.Contains(d.Target, "MOVIE#2") {
 			f.Errorf("a letter of %s", d.Target)
@@ -120,7 +120,7 @@ func (f *fixture) fullRows() {
 	}
 	f.film(2) // has room again
 	f.catchUp()
-	f.ok(f.runner().Dead(f.Context(), func(d deadletter.Letter) error {
+	f.ok(f.runner().EachDeadLetter(f.Context(), func(d deadletter.Letter) error {
 		f.Errorf("the row has room, and there is still a letter: %s %s", d.Kind, d.Target)
 		return nil
 	}))

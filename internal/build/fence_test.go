@@ -74,7 +74,7 @@ func (l *delayed) took(match func(*events.Record) bool) {
 // goesOn applies the batch by the builds that there are now.
 func (l *delayed) goesOn() {
 	l.Helper()
-	l.ok((&reader.Follower{Runner: l.run}).Stepper().Again(l.Context(), l.now(), l.pages))
+	l.ok((&reader.Follower{Runner: l.run}).NewStepper().ApplyAgain(l.Context(), l.now(), l.pages))
 }
 
 // undeleted matches what is not a deletion.
@@ -130,7 +130,7 @@ func TestBatchOfAnOlderView(t *testing.T) {
 	r.Store = beforeMove{f.Store, &do}
 	follower := reader.Follower{Runner: &r, Source: untrimmed{f.Store}}
 	for range 3 {
-		if _, _, err := follower.Stepper().Step(t.Context()); err != nil {
+		if _, _, err := follower.NewStepper().Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

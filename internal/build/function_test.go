@@ -231,7 +231,7 @@ func switched(t *testing.T, byFunction bool) (*fixture, *runner.Runner) {
 	row, err := f.runner().Catalog.Row(t.Context())
 	f.ok(err)
 	movie := store.Ref{Table: f.table, Key: store.Key{Partition: value.OfString("MOVIE#1"), Sort: value.OfString("METADATA")}}
-	wrong := store.Write{Ref: owntable.Ledger(row.Builds[0].Ledgers("films"), movie), Ops: []store.Op{store.Assign(owntable.Sum("rows"), value.OfInt(99))}}
+	wrong := store.Write{Ref: owntable.Ledger(row.Builds[0].Ledgers("films"), movie), Ops: []store.Op{store.Assign(owntable.SumAccumulator("rows"), value.OfInt(99))}}
 	_, err = f.Store.Write(t.Context(), []store.Write{wrong})
 	f.ok(err)
 	f.announced("Movie")

@@ -19,8 +19,8 @@ import (
 // passUnmark is the pass that removes the marks of a build that has handed over.
 const passUnmark = "unmark"
 
-// moment is the present time by the store's clock, with what has a position by now.
-func (b *Builder) moment() catalog.Moment {
+// presentMoment is the present time by the store's clock, with what has a position by now.
+func (b *Builder) presentMoment() catalog.Moment {
 	return catalog.Moment{Time: b.Runner.Now(), Given: b.Runner.Store.Tip().Given}
 }
 
@@ -38,7 +38,7 @@ func (b *Builder) HandOver(ctx context.Context) error {
 	}
 	waits := map[int64]int{}
 	for _, is := range row.Builds.Counting() {
-		if slices.Contains(b.Names, is.Entity) && is.State.Shown() && b.Runner.Now().Sub(is.Since) <= InUse {
+		if slices.Contains(b.Names, is.Entity) && is.State.IsShown() && b.Runner.Now().Sub(is.Since) <= InUse {
 			if err := b.sendWaiting(ctx, is.Entity); err != nil {
 				return err
 			}
@@ -46,23 +46,23 @@ func (b *Builder) HandOver(ctx context.Context) error {
 		if h := is.HandOver; slices.Contains(b.Names, is.Entity) && h.Announced() && h.Passed.IsZero() {
 			if h.After.IsZero() && b.Runner.Now().Sub(h.At) > streamKeeps+InUse { // also where functions read, which move no shard without records
 				waits[is.Generation] = 0
-			} else if waits[is.Generation], err = b.waits(ctx, is); err != nil {
+			} else if waits[is.Generation], err = b.waitingShards(ctx, is); err != nil {
 				return err
 			}
 		}
 	}
 	_, err = of.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		return of.Program().HandOver(was, waits, b.moment()), nil
+		return of.Program().HandOver(was, waits, b.presentMoment()), nil
 	})
 	return err
 }
 
-// waits returns how many shards may have records that a build is to count by mark.
+// waitingShards returns how many shards may have records that a build is to count by mark.
 // contribution.Waits says why shards are listed before checkpoints are read. 0 says that no record
 // is left to count by mark, except in batches that have begun;
 // the hour after that is for these.
-func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err error) {
-	for _, t := range b.sources(is.Entity) {
+func (b *Builder) waitingShards(ctx context.Context, is owntable.Build) (n int, err error) {
+	for _, t := range b.sourceTables(is.Entity) {
 		all := map[string]contribution.Shard{}
 		shards, err := b.Runner.Store.Shards(ctx, t.Name) // before the checkpoints: see contribution.Waits
 		if err != nil {
@@ -72,7 +72,7 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 			all[s.ID] = contribution.Shard{Parent: s.Parent, Listed: true}
 		}
 		q := owntable.RowsOf(owntable.Checkpoints(b.Runner.Model.Name))
-		err = b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+		err = b.writeEach(ctx, q, func(row value.Item) ([]store.Write, error) {
 			checkpoint, err := owntable.DecodeCheckpoint(row)
 			if err != nil || checkpoint.Table != t.Name {
 				return nil, err
@@ -88,7 +88,7 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 		}
 		for name, s := range all {
 			if s.At.IsZero() && s.Listed {
-				if s.Done, err = b.ended(ctx, t.Name, name); err != nil {
+				if s.Done, err = b.isEndedShard(ctx, t.Name, name); err != nil {
 					return 0, err
 				}
 				all[name] = s
@@ -99,8 +99,8 @@ func (b *Builder) waits(ctx context.Context, is owntable.Build) (n int, err erro
 	return n, nil
 }
 
-// ended reports whether a shard that no row tells of is closed and has no record any more.
-func (b *Builder) ended(ctx context.Context, table, shard string) (bool, error) {
+// isEndedShard reports whether a shard that no row tells of is closed and has no record any more.
+func (b *Builder) isEndedShard(ctx context.Context, table, shard string) (bool, error) {
 	from, err := b.Runner.Store.Horizon(ctx, table, shard)
 	if err != nil {
 		return false, err
@@ -112,33 +112,33 @@ func (b *Builder) ended(ctx context.Context, table, shard string) (bool, error) 
 	return page.End && len(page.Records) == 0, err
 }
 
-// unmarks reports whether the marks of a build can be removed: no batch is left that may
+// canUnmark reports whether the marks of a build can be removed: no batch is left that may
 // still count by them.
-func unmarks(is owntable.Build, now time.Time) bool {
+func canUnmark(is owntable.Build, now time.Time) bool {
 	h := is.HandOver
 	return !h.Passed.IsZero() && h.Over.IsZero() && now.Sub(h.Passed) >= InUse
 }
 
-// Unmark removes the marks of builds that have handed over. After an interruption, call it
+// RemoveMarks removes the marks of builds that have handed over. After an interruption, call it
 // again.
-func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
+func (b *Builder) RemoveMarks(ctx context.Context) (removed int64, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, is := range row.Builds.Counting() {
-		if !slices.Contains(b.Names, is.Entity) || !unmarks(is, b.Runner.Now()) {
+		if !slices.Contains(b.Names, is.Entity) || !canUnmark(is, b.Runner.Now()) {
 			continue
 		}
-		p := b.unmark(is, &removed)
-		if err := b.run(ctx, p); err != nil {
+		p := b.unmarkPass(is, &removed)
+		if err := b.runPasses(ctx, p); err != nil {
 			return removed, err
 		}
 		if lost := p.lost.Load(); lost != nil {
 			return removed, fmt.Errorf("building %s: %w", is.Entity, *lost)
 		}
 		_, err := b.Runner.Catalog.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-			return catalog.Unmarked(was, is.Generation, b.Runner.Now()), nil
+			return catalog.WithoutMarks(was, is.Generation, b.Runner.Now()), nil
 		})
 		if err != nil {
 			return removed, err
@@ -148,11 +148,11 @@ func (b *Builder) Unmark(ctx context.Context) (removed int64, err error) {
 	return removed, nil
 }
 
-// unmark is the pass that removes marks.
+// unmarkPass is the pass that removes marks.
 // It scans the whole own table, since marks are spread over partitions. Deleting is repeatable, so
 // a crash leaves marks that the next pass finds. Units are counted by the size of a mark, one for
 // each KB begun.
-func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
+func (b *Builder) unmarkPass(is owntable.Build, removed *int64) *pass {
 	own := owntable.Table()
 	p := &pass{Builder: b, build: is, name: passUnmark, tables: []*store.Table{&own}}
 	marks := owntable.Marks(is.Ledgers(b.Runner.Model.Name))
@@ -170,14 +170,14 @@ func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
 				units += store.WriteUnits(row.Size())
 				ws[i] = store.Write{Ref: rowRef(row), Delete: true}
 			}
-			if err := s.spend(ctx, units); err != nil {
+			if err := s.spendUnits(ctx, units); err != nil {
 				return err
 			}
 			if _, err := s.Runner.Write(ctx, ws); err != nil {
 				return err
 			}
 			s.row.Puts += int64(len(some))
-			s.unmarked(removed, len(some))
+			s.countUnmarked(removed, len(some))
 		}
 		return nil
 	}
@@ -187,10 +187,10 @@ func (b *Builder) unmark(is owntable.Build, removed *int64) *pass {
 // unmarkAtOnce is how many marks are removed by one call.
 const unmarkAtOnce = 100
 
-// unmarked counts marks that were removed.
-func (b *Builder) unmarked(removed *int64, n int) {
+// countUnmarked counts marks that were removed.
+func (b *Builder) countUnmarked(removed *int64, n int) {
 	b.meter.mu.Lock()
 	*removed += int64(n)
 	b.meter.mu.Unlock()
-	b.add(Progress{Puts: int64(n)})
+	b.addProgress(Progress{Puts: int64(n)})
 }

@@ -167,7 +167,7 @@ func (w *interleaved) goesOver(calls int) {
 	b.Runner = w.process(0, calls)
 	err := b.HandOver(w.Context())
 	if err == nil {
-		_, err = b.Unmark(w.Context())
+		_, err = b.RemoveMarks(w.Context())
 	}
 	w.expected(err)
 }
@@ -288,7 +288,7 @@ func (f *fixture) handsOver() {
 	b := f.builder("Movie")
 	f.ok(b.HandOver(f.Context()))
 	f.jump(2)
-	removed, err := b.Unmark(f.Context())
+	removed, err := b.RemoveMarks(f.Context())
 	f.ok(err)
 	if row, err := b.Runner.Catalog.Row(f.Context()); err != nil || row.Builds[0].HandOver.Over.IsZero() || removed < movies {
 		f.Fatalf("%d marks are removed: %+v %v", removed, row.Builds, err)
@@ -355,7 +355,7 @@ func TestFunctionWhileHandingOver(t *testing.T) {
 	b := f.builder("Movie")
 	f.ok(b.HandOver(t.Context()))
 	f.clock.Add(2)
-	_, err := b.Unmark(t.Context())
+	_, err := b.RemoveMarks(t.Context())
 	f.ok(err)
 	if n := f.marked(); n > 0 {
 		t.Fatalf("%d marks are left", n)

@@ -96,28 +96,28 @@ func (x *Recording) Begin(ctx context.Context) error {
 	return err
 }
 
-// concerns reports whether a change may lead to an entry.
-func (x *Recording) concerns(c *projections.Change) bool {
+// mayLead reports whether a change may lead to an entry.
+func (x *Recording) mayLead(c *projections.Change) bool {
 	return slices.ContainsFunc(x.rules, func(r *model.RowRule) bool { return r.Source == c.Is || r.Source == c.Was })
 }
 
-// Check returns why entries cannot be made from a change: without its number in the stream they could come twice.
-func (x *Recording) Check(c *projections.Change) error {
-	if c.Position.IsZero() && x.concerns(c) {
+// CheckChange returns why entries cannot be made from a change: without its number in the stream they could come twice.
+func (x *Recording) CheckChange(c *projections.Change) error {
+	if c.Position.IsZero() && x.mayLead(c) {
 		return errors.New("the record has no sequence number of DynamoDB Streams, so its entries could come twice; an export, or a record of Kinesis, has none")
 	}
 	return nil
 }
 
-// Changes puts the entries that changes lead to. The changes need no order. Done counts them as rows read. After an
+// PutChanges puts the entries that changes lead to. The changes need no order. Done counts them as rows read. After an
 // error some entries are put; give the recording again.
-func (x *Recording) Changes(ctx context.Context, changes []projections.Change) error {
+func (x *Recording) PutChanges(ctx context.Context, changes []projections.Change) error {
 	for i := range changes {
 		c := &changes[i]
-		if !x.concerns(c) {
+		if !x.mayLead(c) {
 			continue
 		}
-		if err := x.Check(c); err != nil {
+		if err := x.CheckChange(c); err != nil {
 			return err
 		}
 		if t := c.Time; !t.IsZero() {
@@ -130,20 +130,20 @@ func (x *Recording) Changes(ctx context.Context, changes []projections.Change) e
 		}
 	}
 	b := x.b
-	entries := kinds.Entries(changes, x.rules, func(i int, f projections.Fault) { x.unusable(&changes[i], f.Derivation, f.Reason) })
-	b.add(Progress{Rows: int64(len(changes)), Reads: int64(len(entries))})
-	done, err := kinds.PutEntries(ctx, b.Runner, entries, x.Dry, func(units int) error { return b.spend(ctx, units) })
+	entries := kinds.Entries(changes, x.rules, func(i int, f projections.Fault) { x.noteUnusable(&changes[i], f.Derivation, f.Reason) })
+	b.addProgress(Progress{Rows: int64(len(changes)), Reads: int64(len(entries))})
+	done, err := kinds.PutEntries(ctx, b.Runner, entries, x.Dry, func(units int) error { return b.spendUnits(ctx, units) })
 	for i := range done {
 		e, of := &entries[i], x.Of[entries[i].Rule.Name]
 		switch {
 		case done[i].Err != nil:
-			x.unusable(&changes[e.Change], e.Rule.Name, done[i].Err.Error())
+			x.noteUnusable(&changes[e.Change], e.Rule.Name, done[i].Err.Error())
 		case done[i].Put:
 			of.Put++
 			if done[i].Lacks {
 				of.Lacks++
 			}
-			b.add(Progress{Puts: 1})
+			b.addProgress(Progress{Puts: 1})
 		default:
 			of.There++
 		}
@@ -151,8 +151,8 @@ func (x *Recording) Changes(ctx context.Context, changes []projections.Change) e
 	return err
 }
 
-func (x *Recording) unusable(c *projections.Change, derivation, reason string) {
-	x.b.add(Progress{Unfit: 1})
+func (x *Recording) noteUnusable(c *projections.Change, derivation, reason string) {
+	x.b.addProgress(Progress{Unfit: 1})
 	if x.Unusable != nil {
 		x.Unusable(c, derivation, strings.TrimSpace(reason))
 	}

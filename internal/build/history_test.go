@@ -74,7 +74,7 @@ func (f *fixture) recording(dry bool, changes ...projections.Change) (put, there
 	f.ok(err)
 	x.Dry = dry
 	f.ok(x.Begin(f.Context()))
-	f.ok(x.Changes(f.Context(), changes))
+	f.ok(x.PutChanges(f.Context(), changes))
 	for _, of := range x.Of {
 		put, there = put+of.Put, there+of.There
 	}
@@ -178,10 +178,10 @@ func TestNotFromRecordings(t *testing.T) {
 	f.ok(x.Begin(t.Context()))
 	none := c
 	none.Position = events.Position{}
-	if err := x.Changes(t.Context(), []projections.Change{none}); err == nil || !strings.Contains(err.Error(), "no sequence number") {
+	if err := x.PutChanges(t.Context(), []projections.Change{none}); err == nil || !strings.Contains(err.Error(), "no sequence number") {
 		t.Error(err)
 	}
-	f.ok(x.Changes(t.Context(), []projections.Change{c}))
+	f.ok(x.PutChanges(t.Context(), []projections.Change{c}))
 	if of := maps.Collect(maps.All(x.Of)); len(of) != 1 || *of["First"] != (build.Recorded{There: 1, Since: of["First"].Since}) {
 		t.Errorf("%+v", of["First"])
 	}
@@ -194,12 +194,12 @@ func TestNotFromRecordings(t *testing.T) {
 	recorded := other[len(other)-1]
 	recorded.New = recorded.New.With(value.Attr{Name: "mood", Value: value.OfString("recorded")})
 	recorded.Position = events.PositionOf(1 << 62)
-	f.ok(x.Changes(t.Context(), []projections.Change{recorded}))
+	f.ok(x.PutChanges(t.Context(), []projections.Change{recorded}))
 	if got := f.entries(); !slices.Contains(got, "first 7 recorded") {
 		t.Errorf("%q", got)
 	}
 	f.catchUp()
-	f.ok(x.Changes(t.Context(), []projections.Change{recorded}))
+	f.ok(x.PutChanges(t.Context(), []projections.Change{recorded}))
 	if got := f.entries(); !slices.Contains(got, "first 7 live") {
 		t.Errorf("%q", got)
 	}

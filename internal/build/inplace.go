@@ -30,24 +30,24 @@ import (
 func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
 	m, levels, own := b.Runner.Model, madeLevels(b.Runner.Model), owntable.Table()
 	for n := range slices.Max(append(slices.Collect(maps.Values(levels)), 1)) {
-		tables, nr := b.sources(is.Entity), again
+		tables, nr := b.sourceTables(is.Entity), again
 		if n > 0 {
 			tables = slices.DeleteFunc(tables, func(t *store.Table) bool {
 				return !slices.ContainsFunc(m.Table(t.Name).Entities, func(e *model.Entity) bool { return levels[e] >= n })
 			})
 			nr = fmt.Sprint(" ", n+1, again)
 		}
-		add := func(pass string, tables []*store.Table, stages ...runner.Stage) {
-			p := b.comparing(is, pass+nr, tables, stages...)
+		add := func(pass string, tables []*store.Table, stages ...runner.FixPhase) {
+			p := b.comparePass(is, pass+nr, tables, stages...)
 			p.level, p.levels, ps = n, levels, append(ps, p)
 		}
 		values := slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Source] == n })
 		if values {
-			add(passValues, tables, runner.StageValues)
+			add(passValues, tables, runner.PhaseValues)
 		}
-		add(passRows, tables, runner.StageRows, runner.StageLinks)
+		add(passRows, tables, runner.PhaseRows, runner.PhaseLinks)
 		if values || slices.ContainsFunc(m.Follows, func(f *model.Follow) bool { return levels[f.Into] == n+1 }) {
-			add(passOwn, []*store.Table{&own}, runner.StageValues, runner.StageFollowers)
+			add(passOwn, []*store.Table{&own}, runner.PhaseValues, runner.PhaseFollowers)
 		}
 	}
 	return ps
@@ -88,12 +88,12 @@ func madeLevels(m *model.Model) map[*model.Entity]int {
 // compareAtOnce is how many rows are compared at a time.
 const compareAtOnce = 200
 
-// comparing is a pass that compares rows and corrects what differs, in some stages.
-func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Table, stages ...runner.Stage) *pass {
+// comparePass is a pass that compares rows and corrects what differs, in some stages.
+func (b *Builder) comparePass(is owntable.Build, name string, tables []*store.Table, stages ...runner.FixPhase) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: tables}
 	p.take = func(_ context.Context, s *segment, _ *store.Table, c *projections.Change) error {
-		if strings.TrimSuffix(name, again) == passRows && orphan(c) {
-			s.add(Progress{Orphans: 1})
+		if strings.TrimSuffix(name, again) == passRows && isOrphan(c) {
+			s.addProgress(Progress{Orphans: 1})
 		}
 		s.changes = append(s.changes, *c)
 		s.held += holdRows / compareAtOnce
@@ -101,7 +101,7 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 	}
 	p.done = func(ctx context.Context, s *segment) error {
 		for some := range slices.Chunk(s.changes, compareAtOnce) {
-			if err := s.correct(ctx, some, stages); err != nil {
+			if err := s.correctRows(ctx, some, stages); err != nil {
 				return err
 			}
 		}
@@ -110,10 +110,10 @@ func (b *Builder) comparing(is owntable.Build, name string, tables []*store.Tabl
 	return p
 }
 
-// orphan reports whether a row seems to be a copy that an older definition made: it carries a
+// isOrphan reports whether a row seems to be a copy that an older definition made: it carries a
 // position as copies do and passes the tests of an entity that rules make, but has a key that
 // the entity cannot have.
-func orphan(c *projections.Change) bool {
+func isOrphan(c *projections.Change) bool {
 	if c.Table == nil || c.Is != nil || c.New.Get(owntable.Version).Kind() != value.Binary {
 		return false
 	}
@@ -123,11 +123,11 @@ func orphan(c *projections.Change) bool {
 	})
 }
 
-// correct compares what rows lead to, and corrects what differs, stage by stage. The fixes of one stage come before those of the
+// correctRows compares what rows lead to, and corrects what differs, stage by stage. The fixes of one stage come before those of the
 // next, because later ones read what earlier ones wrote. All rows that the fixes of a stage compare are read at once, and again
 // after a correction. Comparing again what a crashed builder has compared finds nothing to do.
-func (s *segment) correct(ctx context.Context, changes []projections.Change, stages []runner.Stage) error {
-	r, m := s.metered(true)
+func (s *segment) correctRows(ctx context.Context, changes []projections.Change, stages []runner.FixPhase) error {
+	r, m := s.meteredRunner(true)
 	known := map[string]value.Item{} // the rows as they were read, by owntable.RowText
 	fixes := make([][]runner.Fix, runner.Stages)
 	met := map[string]bool{}
@@ -143,14 +143,14 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 				if s.madeBefore(f) {
 					continue
 				}
-				if name := fmt.Sprintf("%T %s", f, f.Thing()); !met[name] {
+				if name := fmt.Sprintf("%T %s", f, f.Describe()); !met[name] {
 					met[name] = true
-					fixes[f.Stage()] = append(fixes[f.Stage()], f)
+					fixes[f.Phase()] = append(fixes[f.Phase()], f)
 				}
 			}
 		}
 	}
-	if err := s.seed(ctx, m, changes); err != nil {
+	if err := s.seedCopies(ctx, m, changes); err != nil {
 		return err
 	}
 	for _, stage := range stages {
@@ -159,17 +159,17 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 		}
 		var fixed []runner.Fix
 		for _, f := range fixes[stage] {
-			if f.Right(r, rowsOf(r.Model, f, known)) {
+			if f.IsRight(r, rowsOf(r.Model, f, known)) {
 				continue
 			}
 			fixed = append(fixed, f)
 			m.read = map[string]value.Item{}
-			if err := s.fix(ctx, r, f); err != nil {
+			if err := s.applyFix(ctx, r, f); err != nil {
 				return err
 			}
 		}
 		for _, f := range fixed {
-			for _, ref := range f.Reads(r.Model) {
+			for _, ref := range f.RowsRead(r.Model) {
 				delete(known, owntable.RowText(ref))
 			}
 		}
@@ -177,8 +177,8 @@ func (s *segment) correct(ctx context.Context, changes []projections.Change, sta
 	return nil
 }
 
-// seed tells the store of a dry run of the copies that the build will have made by now.
-func (s *segment) seed(ctx context.Context, m *metered, changes []projections.Change) error {
+// seedCopies tells the store of a dry run of the copies that the build will have made by now.
+func (s *segment) seedCopies(ctx context.Context, m *metered, changes []projections.Change) error {
 	if s.made == nil || s.level == 0 {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (p *pass) madeBefore(f runner.Fix) bool {
 func (s *segment) readFor(ctx context.Context, m *metered, fixes []runner.Fix, known map[string]value.Item) error {
 	var refs []store.Ref
 	for _, f := range fixes {
-		for _, ref := range f.Reads(s.Runner.Model) {
+		for _, ref := range f.RowsRead(s.Runner.Model) {
 			if _, is := known[owntable.RowText(ref)]; !is {
 				known[owntable.RowText(ref)] = nil
 				refs = append(refs, ref)
@@ -225,31 +225,31 @@ func (s *segment) readFor(ctx context.Context, m *metered, fixes []runner.Fix, k
 
 // rowsOf returns the rows that a fix compares.
 func rowsOf(m *model.Model, f runner.Fix, known map[string]value.Item) (rows []value.Item) {
-	return seq.Map(f.Reads(m), func(ref store.Ref) value.Item { return known[owntable.RowText(ref)] })
+	return seq.Map(f.RowsRead(m), func(ref store.Ref) value.Item { return known[owntable.RowText(ref)] })
 }
 
 // fixTries is how often a thing is corrected that others write meanwhile.
 const fixTries = 50
 
-// fix corrects one thing. What cannot be corrected is left, and counted: verify says what it
+// applyFix corrects one thing. What cannot be corrected is left, and counted: verify says what it
 // is.
-func (s *segment) fix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
+func (s *segment) applyFix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
 	for range fixTries {
 		done, differs, err := f.Correct(ctx, r, r.Store.Tip().Seen)
 		var unfixable runner.Unfixable
 		switch {
 		case errors.As(err, &unfixable), errors.Is(err, store.ErrRefused):
-			s.add(Progress{Left: 1})
+			s.addProgress(Progress{Left: 1})
 			return nil
 		case err != nil:
 			return err
 		case done && differs:
 			s.row.Puts++
-			s.add(Progress{Puts: 1})
+			s.addProgress(Progress{Puts: 1})
 			return nil
 		case done:
 			return nil
 		}
 	}
-	return fmt.Errorf("%T %s changes all the time; run it again", f, f.Thing())
+	return fmt.Errorf("%T %s changes all the time; run it again", f, f.Describe())
 }

@@ -139,7 +139,7 @@ func (w *interleaved) follow(depth int) {
 		step = w.late[i]
 		w.late = slices.Delete(w.late, i, i+1)
 	} else {
-		step = w.follower(w.process(depth, w.d.IntN(60))).Stepper()
+		step = w.follower(w.process(depth, w.d.IntN(60))).NewStepper()
 	}
 	for range 1 + w.d.IntN(2) {
 		if _, _, err := step.Step(w.Context()); err != nil {

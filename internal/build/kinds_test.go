@@ -221,7 +221,7 @@ func (f *fixture) subscribed(want int) {
 	row, err := f.runner().Catalog.Row(f.Context())
 	f.ok(err)
 	lists := owntable.SubscriberLists(f.model.Name)
-	if b, _ := row.Builds.Of(model.BuildSubscribers + "Told"); b.State.Shown() {
+	if b, _ := row.Builds.Of(model.BuildSubscribers + "Told"); b.State.IsShown() {
 		lists = owntable.SubscriberLists(b.Ledgers(f.model.Name))
 	}
 	n := 0

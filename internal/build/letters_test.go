@@ -70,7 +70,7 @@ func letterFromBeforeGap(t *testing.T, m *model.Model, numbered bool, lost []any
 	f.catchUp()
 	f.build(owntable.BuildLive, mixedNames...)
 	f.compareMixed()
-	if err := f.runner().Retry(t.Context(), letters[0].ID); err != nil {
+	if err := f.runner().RetryLetter(t.Context(), letters[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	f.catchUp()

@@ -25,10 +25,10 @@ type meter struct {
 	grown growth // of a dry run
 }
 
-// counts makes the builder count what it reads from now on, each read that its runner does: what
+// countReads makes the builder count what it reads from now on, each read that its runner does: what
 // a kind reads to put something, and what is read again after a conflict, is known only here. It
 // replaces the builder's runner, so all that may be called side by side calls it first.
-func (b *Builder) counts() {
+func (b *Builder) countReads() {
 	b.meter.on.Do(func() {
 		r := *b.Runner
 		r.Store = &counted{b.Runner.Store, b}
@@ -49,7 +49,7 @@ func (c *counted) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 	for _, row := range rows {
 		n += int64(store.ReadUnits(row.Size()))
 	}
-	c.b.add(Progress{Reads: n})
+	c.b.addProgress(Progress{Reads: n})
 	return rows, err
 }
 
@@ -57,14 +57,14 @@ func (c *counted) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 func (c *counted) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := c.Store.Query(ctx, q)
 	if err == nil {
-		c.b.add(Progress{Reads: int64(store.ReadUnits(sizeOf(page.Rows)))})
+		c.b.addProgress(Progress{Reads: int64(store.ReadUnits(sizeOf(page.Rows)))})
 	}
 	return page, err
 }
 
-// add counts work, and reports it.
+// addProgress counts work, and reports it.
 // Report is called with mu held, so it must not call the builder.
-func (b *Builder) add(p Progress) {
+func (b *Builder) addProgress(p Progress) {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
 	d := &b.meter.done
@@ -74,9 +74,9 @@ func (b *Builder) add(p Progress) {
 	}
 }
 
-// untold returns the write and read units that were used since it was last called: the row of the segment
+// takeUntold returns the write and read units that were used since it was last called: the row of the segment
 // that is saved next keeps them. Segments run side by side, so only their sum says something.
-func (b *Builder) untold() (units, reads int64) {
+func (b *Builder) takeUntold() (units, reads int64) {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
 	is, was := b.meter.done, b.meter.told
@@ -84,16 +84,16 @@ func (b *Builder) untold() (units, reads int64) {
 	return is.Units - was.Units, is.Reads - was.Reads
 }
 
-// spend waits until the budget has so many write units, and takes them.
+// spendUnits waits until the budget has so many write units, and takes them.
 // Several segments share the budget; each waits for its own turn. Units count as done when they are
 // asked for, also if the context ends before they are spent.
-func (b *Builder) spend(ctx context.Context, units int) error {
-	b.add(Progress{Units: int64(units)})
+func (b *Builder) spendUnits(ctx context.Context, units int) error {
+	b.addProgress(Progress{Units: int64(units)})
 	if b.Budget <= 0 {
 		return ctx.Err()
 	}
 	b.meter.mu.Lock()
-	now := b.Runner.Moment()
+	now := b.Runner.MonotonicNow()
 	from := b.meter.free
 	if from.Before(now) {
 		from = now
@@ -101,14 +101,14 @@ func (b *Builder) spend(ctx context.Context, units int) error {
 	b.meter.free = from.Add(time.Duration(float64(units) / float64(b.Budget) * float64(time.Second)))
 	b.meter.mu.Unlock()
 	if wait := from.Sub(now); wait > 0 {
-		return b.wait(ctx, wait)
+		return b.waitFor(ctx, wait)
 	}
 	return ctx.Err()
 }
 
-// wait pauses for d by the builder's clock, which is the simulator's in a simulation. It
+// waitFor pauses for d by the builder's clock, which is the simulator's in a simulation. It
 // returns early, with an error, when ctx ends.
-func (b *Builder) wait(ctx context.Context, d time.Duration) error {
+func (b *Builder) waitFor(ctx context.Context, d time.Duration) error {
 	if b.Wait != nil {
 		return b.Wait(ctx, d)
 	}
@@ -132,8 +132,8 @@ type metered struct {
 	made   map[string]value.Item // the rows as a dry run has written them
 }
 
-// metered returns a runner over a metered store, which one goroutine uses.
-func (s *segment) metered(fences bool) (*runner.Runner, *metered) {
+// meteredRunner returns a runner over a metered store, which one goroutine uses.
+func (s *segment) meteredRunner(fences bool) (*runner.Runner, *metered) {
 	r, m := *s.Runner, &metered{Store: s.Runner.Store, s: s, fences: fences, read: map[string]value.Item{}, made: map[string]value.Item{}}
 	r.Store = m
 	return &r, m
@@ -157,7 +157,7 @@ func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, erro
 func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
 	if !m.fences {
-		if err := m.spend(ctx, ws, 1); err != nil || m.s.dry {
+		if err := m.spendUnits(ctx, ws, 1); err != nil || m.s.dry {
 			return out, err
 		}
 		return m.Store.Write(ctx, ws)
@@ -180,11 +180,11 @@ func (m *metered) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 // error wraps runner.ErrLost if another builder has taken over; a condition that fails for another reason than the fence is
 // returned as it is.
 func (m *metered) Transact(ctx context.Context, ws []store.Write) error {
-	fence := m.s.row.Held(m.s.at)
+	fence := m.s.row.HeldCheck(m.s.at)
 	if m.fences {
 		ws = append(slices.Clip(ws), fence)
 	}
-	if err := m.spend(ctx, ws, 2); err != nil || m.s.dry {
+	if err := m.spendUnits(ctx, ws, 2); err != nil || m.s.dry {
 		return err
 	}
 	err := m.Store.Transact(ctx, ws)
@@ -196,17 +196,17 @@ func (m *metered) Transact(ctx context.Context, ws []store.Write) error {
 	return err
 }
 
-// spend spends the units of writes, so many for each KB. A dry run counts them.
-func (m *metered) spend(ctx context.Context, ws []store.Write, each int) error {
+// spendUnits spends the units of writes, so many for each KB. A dry run counts them.
+func (m *metered) spendUnits(ctx context.Context, ws []store.Write, each int) error {
 	units := 0
 	for i := range ws {
 		units += m.writeUnits(&ws[i], each)
 	}
 	if m.s.dry {
-		m.s.add(Progress{Units: int64(units)})
+		m.s.addProgress(Progress{Units: int64(units)})
 		return ctx.Err()
 	}
-	return m.s.spend(ctx, units)
+	return m.s.spendUnits(ctx, units)
 }
 
 // writeUnits returns about the write units of a write: so many for each KB of the row as it was read, or as
@@ -226,7 +226,7 @@ func (m *metered) writeUnits(w *store.Write, each int) int {
 		return each
 	}
 	if m.s.dry && !w.Check {
-		m.s.grow(w.Table, was, row)
+		m.s.noteGrowth(w.Table, was, row)
 		m.made[name] = row
 	}
 	return each*store.WriteUnits(max(was.Size(), row.Size())) + t.EntryUnits(was, row)

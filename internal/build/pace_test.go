@@ -58,7 +58,7 @@ func TestPace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if is := state(); is.Pace != 0 || is.Left() != 0 {
+	if is := state(); is.Pace != 0 || is.TimeLeft() != 0 {
 		t.Errorf("before a builder began: %+v", is)
 	}
 	kill(25000)
@@ -67,15 +67,15 @@ func TestPace(t *testing.T) {
 		t.Fatalf("after a kill: %+v", first)
 	}
 	f.clock.Add(5)
-	if rest := state(); rest.Pace != first.Pace || rest.Left() != first.Left() {
-		t.Errorf("after a rest: %v and %v, were %v and %v", rest.Pace, rest.Left(), first.Pace, first.Left())
+	if rest := state(); rest.Pace != first.Pace || rest.TimeLeft() != first.TimeLeft() {
+		t.Errorf("after a rest: %v and %v, were %v and %v", rest.Pace, rest.TimeLeft(), first.Pace, first.TimeLeft())
 	}
 	kill(1) // takes the segment, and saves nothing
 	if is := state(); is.Rows != first.Rows || is.Pace != 0 {
 		t.Errorf("with the next builder: %+v", is)
 	}
 	f.build(owntable.BuildLive, "Movie")
-	if left := first.Left(); left <= 0 || left > 24*time.Hour {
+	if left := first.TimeLeft(); left <= 0 || left > 24*time.Hour {
 		t.Error(left)
 	}
 }

@@ -43,8 +43,8 @@ type pass struct {
 	lost     atomic.Pointer[error] // why it ended alone, nil if it did not
 }
 
-// lose ends a pass, whose segments go on until they look.
-func (p *pass) lose(err error) { p.lost.CompareAndSwap(nil, &err) }
+// endEarly ends a pass, whose segments go on until they look.
+func (p *pass) endEarly(err error) { p.lost.CompareAndSwap(nil, &err) }
 
 // segment is one segment of a pass.
 type segment struct {
@@ -53,7 +53,7 @@ type segment struct {
 	at         store.Ref
 	row        owntable.SegmentRow
 	targets    map[string]*runner.ReadTarget
-	facts      []runner.Held        // rows that the segment will put
+	facts      []runner.DerivedRow  // rows that the segment will put
 	changes    []projections.Change // rows that will be compared in place
 	gone       []value.Item         // rows that will be removed
 	held       int                  // contributions in targets, and so on
@@ -69,22 +69,22 @@ const holdRows = 5000
 // builder that is killed has read at most so many rows of each segment in vain, and a page.
 const saveRows = 20000
 
-// segment returns a segment that is not taken yet.
-func (p *pass) segment(n, of int) *segment {
+// newSegment returns a segment that is not taken yet.
+func (p *pass) newSegment(n, of int) *segment {
 	at := owntable.Segment(p.Runner.Model.Name, p.build.Generation, p.name, n)
 	return &segment{pass: p, number: n, of: of, at: at, targets: map[string]*runner.ReadTarget{}}
 }
 
-// plan takes all segments. The first builder's number of them stands in segment 0 before
+// planSegments takes all segments. The first builder's number of them stands in segment 0 before
 // any other segment is taken, since builders may be told different numbers: with parts of
 // different sizes under the same names, some rows would be in none. A dry run takes none.
-func (p *pass) plan(ctx context.Context) error {
-	count, err := p.count(ctx)
+func (p *pass) planSegments(ctx context.Context) error {
+	count, err := p.segmentCount(ctx)
 	if err != nil {
 		return err
 	}
-	if p.segments = []*segment{p.segment(0, count)}; !p.dry {
-		if err := p.segments[0].hold(ctx); err != nil {
+	if p.segments = []*segment{p.newSegment(0, count)}; !p.dry {
+		if err := p.segments[0].takeSegment(ctx); err != nil {
 			return err
 		}
 		if count, err = segmentsIn(&p.segments[0].row); err != nil {
@@ -93,25 +93,25 @@ func (p *pass) plan(ctx context.Context) error {
 	}
 	p.segments[0].of = count
 	for n := 1; n < count; n++ {
-		p.segments = append(p.segments, p.segment(n, count))
+		p.segments = append(p.segments, p.newSegment(n, count))
 	}
 	return parallel.Do(count, p.Runner.AtOnce(count), func(n int) error {
 		if p.dry {
-			p.add(Progress{Units: 1, Reads: 1})
+			p.addProgress(Progress{Units: 1, Reads: 1})
 			return nil
 		}
 		if n == 0 {
 			return nil
 		}
-		return p.segments[n].hold(ctx)
+		return p.segments[n].takeSegment(ctx)
 	})
 }
 
-// count returns the number of segments: that with which the pass was begun, or the builder's own.
+// segmentCount returns the number of segments: that with which the pass was begun, or the builder's own.
 // It is in the row of segment 0 from then on, so all builders of a pass divide the table in the
 // same way, whatever their own setting is.
-func (p *pass) count(ctx context.Context) (int, error) {
-	row, err := p.Runner.GetRow(ctx, p.segment(0, 0).at)
+func (p *pass) segmentCount(ctx context.Context) (int, error) {
+	row, err := p.Runner.GetRow(ctx, p.newSegment(0, 0).at)
 	if err != nil || row == nil {
 		return cmp.Or(max(p.Segments, 0), defaultSegments), err
 	}
@@ -137,8 +137,8 @@ func segmentsIn(is *owntable.SegmentRow) (int, error) {
 	return n, nil
 }
 
-// holds notes that the builder has taken a segment.
-func (b *Builder) holds(at store.Ref, row owntable.SegmentRow) {
+// noteSegment notes that the builder has taken a segment.
+func (b *Builder) noteSegment(at store.Ref, row owntable.SegmentRow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held == nil {
@@ -160,9 +160,9 @@ func (b *Builder) letGo(is owntable.Build) {
 func (b *Builder) Release(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	units, reads := b.untold()
+	units, reads := b.takeUntold()
 	for at, row := range b.held {
-		told, err := b.Runner.Did(ctx, row.Release(at, units, reads))
+		told, err := b.Runner.WriteIf(ctx, row.Release(at, units, reads))
 		if err != nil {
 			return err
 		}
@@ -174,10 +174,10 @@ func (b *Builder) Release(ctx context.Context) error {
 	return nil
 }
 
-// hold takes a segment. Its row says afterwards how far the pass is.
+// takeSegment takes a segment. Its row says afterwards how far the pass is.
 // Taking it makes the fence of the builder that had it fail, in every transaction that it still
 // sends. Nothing that it has put is lost: the cursor in the row is never ahead of what was put.
-func (s *segment) hold(ctx context.Context) error {
+func (s *segment) takeSegment(ctx context.Context) error {
 	for range attempts {
 		rows, err := s.Runner.Get(ctx, []store.Ref{s.at})
 		if err != nil {
@@ -191,30 +191,30 @@ func (s *segment) hold(ctx context.Context) error {
 			is.Plan, is.Table, is.Cursor, is.Over = s.planOf(cmp.Or(n, s.of)), 0, nil, false
 		}
 		next, w := is.Take(s.at, s.Runner.Now())
-		if err := s.spend(ctx, 1); err != nil {
+		if err := s.spendUnits(ctx, 1); err != nil {
 			return err
 		}
-		done, err := s.Runner.Did(ctx, w)
+		done, err := s.Runner.WriteIf(ctx, w)
 		if err != nil {
 			return err
 		}
 		if done && rows[0] == nil {
-			if err := s.begun(ctx, next); err != nil {
+			if err := s.removeIfAborted(ctx, next); err != nil {
 				return err
 			}
 		}
 		if done {
 			s.row, s.saved = next, next.Rows
-			s.holds(s.at, next)
+			s.noteSegment(s.at, next)
 			return nil
 		}
 	}
 	return fmt.Errorf("segment %d is taken by others all the time", s.number)
 }
 
-// begun removes the row of a segment that was just made, if the build was aborted before: what an abort removes is decided after
+// removeIfAborted removes the row of a segment that was just made, if the build was aborted before: what an abort removes is decided after
 // the catalog says so, and a row that is made later would stay, and be a fence for what is put. The error wraps ErrLost then.
-func (s *segment) begun(ctx context.Context, made owntable.SegmentRow) error {
+func (s *segment) removeIfAborted(ctx context.Context, made owntable.SegmentRow) error {
 	row, err := s.Runner.Catalog.Row(ctx)
 	counts := func(b owntable.Build) bool {
 		return b.Generation == s.build.Generation && b.State != owntable.BuildDropped
@@ -222,9 +222,9 @@ func (s *segment) begun(ctx context.Context, made owntable.SegmentRow) error {
 	if err != nil || slices.ContainsFunc(row.Builds, counts) {
 		return err
 	}
-	w := made.Held(s.at)
+	w := made.HeldCheck(s.at)
 	w.Check, w.Delete = false, true
-	_, err = s.Runner.Did(ctx, w)
+	_, err = s.Runner.WriteIf(ctx, w)
 	return errors.Join(fmt.Errorf("the build was aborted: %w", runner.ErrLost), err)
 }
 
@@ -236,38 +236,38 @@ func sizeOf(rows []value.Item) (n int) {
 	return n
 }
 
-// flush does what was taken in and then saves how far the segment is. A crash in between
+// flushAndSave does what was taken in and then saves how far the segment is. A crash in between
 // repeats it, which changes nothing.
-func (s *segment) flush(ctx context.Context) error {
+func (s *segment) flushAndSave(ctx context.Context) error {
 	s.saved = s.row.Rows
 	if s.dry {
-		return s.estimate(ctx)
+		return s.estimateFlush(ctx)
 	}
 	is := runner.Span{Name: runner.SpanBatch, Table: s.build.Entity, Items: s.held}
-	if err := s.Runner.Traced(ctx, is, func(ctx context.Context) error { return s.done(ctx, s) }); err != nil {
+	if err := s.Runner.RunTraced(ctx, is, func(ctx context.Context) error { return s.done(ctx, s) }); err != nil {
 		return err
 	}
-	s.clear()
-	if err := s.spend(ctx, 1); err != nil {
+	s.forgetGathered()
+	if err := s.spendUnits(ctx, 1); err != nil {
 		return err
 	}
-	units, reads := s.untold()
+	units, reads := s.takeUntold()
 	s.row.Units, s.row.Reads = s.row.Units+units, s.row.Reads+reads
-	saved, err := s.Runner.Did(ctx, s.row.Save(s.at, s.Runner.Now()))
+	saved, err := s.Runner.WriteIf(ctx, s.row.Save(s.at, s.Runner.Now()))
 	if err == nil && !saved {
 		err = fmt.Errorf("segment %d: %w", s.number, runner.ErrLost)
 	}
 	return err
 }
 
-// clear forgets what was gathered: it was written, or the pass has ended and reads it again.
-func (s *segment) clear() {
+// forgetGathered forgets what was gathered: it was written, or the pass has ended and reads it again.
+func (s *segment) forgetGathered() {
 	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*runner.ReadTarget{}, nil, nil, nil, 0
 }
 
-// estimate counts what flush would do, by doing it in a metered store that writes nothing. What a pass would show, it does not
+// estimateFlush counts what flush would do, by doing it in a metered store that writes nothing. What a pass would show, it does not
 // know yet, and counts. It reads no marks, so it counts as if nothing had been put before.
-func (s *segment) estimate(ctx context.Context) error {
+func (s *segment) estimateFlush(ctx context.Context) error {
 	e := s.Runner.Model.Entity(s.build.Entity)
 	p := Progress{Units: 1}
 	if e != nil && e.IsRecomputed() { // it reads them all to show them
@@ -279,17 +279,17 @@ func (s *segment) estimate(ctx context.Context) error {
 		writes, looks := kinds.ShowUnits(e, nil)
 		p.addUp(Progress{Units: int64(len(s.targets) * writes), Reads: int64(len(s.targets) * looks)})
 	}
-	s.add(p)
+	s.addProgress(p)
 	if err := s.done(ctx, s); err != nil {
 		return err
 	}
-	s.clear()
+	s.forgetGathered()
 	return ctx.Err()
 }
 
-// keep collects what a row adds to a target.
+// keepContribution collects what a row adds to a target.
 // s.held counts the rows that are kept.
-func (s *segment) keep(target store.Ref, row runner.ReadRow) {
+func (s *segment) keepContribution(target store.Ref, row runner.ReadRow) {
 	name := owntable.RowText(target)
 	at := s.targets[name]
 	if at == nil {
@@ -300,28 +300,28 @@ func (s *segment) keep(target store.Ref, row runner.ReadRow) {
 	s.held++
 }
 
-// put puts what was collected, target by target.
+// putContributions puts what was collected, target by target.
 // A piece is put in one transaction with the fence. Facts come first.
-func (s *segment) put(ctx context.Context) error {
-	r, m := s.metered(false)
-	in := r.In(s.build)
-	if err := in.PutHeld(ctx, s.facts, s.row.Held(s.at)); err != nil {
+func (s *segment) putContributions(ctx context.Context) error {
+	r, m := s.meteredRunner(false)
+	in := r.ForGeneration(s.build)
+	if err := in.PutHeld(ctx, s.facts, s.row.HeldCheck(s.at)); err != nil {
 		return err
 	}
 	s.row.Puts += int64(len(s.facts))
-	s.add(Progress{Puts: int64(len(s.facts))})
+	s.addProgress(Progress{Puts: int64(len(s.facts))})
 	e := s.Runner.Model.Entity(s.build.Entity)
 	unread := s.name == passRows
-	for _, piece := range s.pieces() {
+	for _, piece := range s.plannedTransactions() {
 		m.read = map[string]value.Item{}
-		did, err := kinds.PutPiece(ctx, in, e, piece, unread, s.row.Held(s.at))
+		did, err := kinds.PutPiece(ctx, in, e, piece, unread, s.row.HeldCheck(s.at))
 		if err != nil {
 			return err
 		}
 		unread = unread && did.Tries == 0 // others have marked some: the next ones are read before
-		n := contributions(piece)
+		n := countContributions(piece)
 		s.row.Puts += n
-		s.add(Progress{Puts: n})
+		s.addProgress(Progress{Puts: n})
 	}
 	if s.dry && e != nil && e.SetOf() != nil { // the scan of our own table meets them, and makes their rows
 		nodes := int64(0)
@@ -331,14 +331,14 @@ func (s *segment) put(ctx context.Context) error {
 			}
 		}
 		units, looks := kinds.ShowUnits(e, nil)
-		s.add(Progress{Targets: nodes, Units: nodes * int64(units), Reads: nodes * int64(looks)})
+		s.addProgress(Progress{Targets: nodes, Units: nodes * int64(units), Reads: nodes * int64(looks)})
 	}
 	return nil
 }
 
-// pieces returns what the segment will put, as it will be written.
+// plannedTransactions returns what the segment will put, as it will be written.
 // Targets are in the order of their names, so the same rows give the same pieces.
-func (s *segment) pieces() [][]runner.ReadTarget {
+func (s *segment) plannedTransactions() [][]runner.ReadTarget {
 	if len(s.targets) == 0 {
 		return nil
 	}
@@ -346,32 +346,32 @@ func (s *segment) pieces() [][]runner.ReadTarget {
 	for _, name := range slices.Sorted(maps.Keys(s.targets)) {
 		targets = append(targets, *s.targets[name])
 	}
-	return kinds.Pieces(s.Runner.Model.Entity(s.build.Entity), targets)
+	return kinds.GroupByTransaction(s.Runner.Model.Entity(s.build.Entity), targets)
 }
 
-// contributions is how many source rows a piece has.
-func contributions(piece []runner.ReadTarget) (n int64) {
+// countContributions is how many source rows a piece has.
+func countContributions(piece []runner.ReadTarget) (n int64) {
 	for _, t := range piece {
 		n += int64(len(t.Rows))
 	}
 	return n
 }
 
-// filling returns the passes of the state building.
-func (b *Builder) filling(is owntable.Build) []*pass {
+// fillPasses returns the passes of the state building.
+func (b *Builder) fillPasses(is owntable.Build) []*pass {
 	if is.Entity == model.BuildInPlace {
 		return b.inPlace(is, "")
 	}
-	return []*pass{b.fill(is, passRows)}
+	return []*pass{b.fillPass(is, passRows)}
 }
 
-// showing returns the passes of the state showing.
-func (b *Builder) showing(is owntable.Build) []*pass { return b.shown(is, "") }
+// showPasses returns the passes of the state showing.
+func (b *Builder) showPasses(is owntable.Build) []*pass { return b.shownPasses(is, "") }
 
-// shown returns the passes that make target rows show the ledgers of a build: over the nodes of
+// shownPasses returns the passes that make target rows show the ledgers of a build: over the nodes of
 // a set, and otherwise over the ledgers. There are none for an entity that the model no longer
 // has.
-func (b *Builder) shown(is owntable.Build, ends string) []*pass {
+func (b *Builder) shownPasses(is owntable.Build, ends string) []*pass {
 	e := b.Runner.Model.Entity(is.Entity)
 	switch {
 	case e == nil:
@@ -379,45 +379,45 @@ func (b *Builder) shown(is owntable.Build, ends string) []*pass {
 	case e.SetOf() != nil:
 		return []*pass{b.showNodes(e, is, passNodes+ends)}
 	}
-	return []*pass{b.show(e, is, passShow+ends)}
+	return []*pass{b.showPass(e, is, passShow+ends)}
 }
 
-// auditing returns the passes of the audit.
-func (b *Builder) auditing(is owntable.Build) []*pass {
+// auditPasses returns the passes of the audit.
+func (b *Builder) auditPasses(is owntable.Build) []*pass {
 	if is.Entity == model.BuildInPlace {
 		return b.inPlace(is, again)
 	}
-	return append([]*pass{b.audit(is)}, b.shown(is, audited)...)
+	return append([]*pass{b.auditPass(is)}, b.shownPasses(is, audited)...)
 }
 
-// fill is the pass that puts what source rows lead to and was not put.
-func (b *Builder) fill(is owntable.Build, name string) *pass {
-	p := &pass{Builder: b, build: is, name: name, tables: b.sources(is.Entity)}
-	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.In(is)
+// fillPass is the pass that puts what source rows lead to and was not put.
+func (b *Builder) fillPass(is owntable.Build, name string) *pass {
+	p := &pass{Builder: b, build: is, name: name, tables: b.sourceTables(is.Entity)}
+	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.ForGeneration(is)
 	p.take = func(_ context.Context, s *segment, t *store.Table, c *projections.Change) error {
 		var unfit []projections.Fault
 		if e != nil {
 			var cs []projections.Contribution
 			cs, unfit = b.Contributions(e.Values, c.Is, c.New)
 			for _, one := range cs {
-				s.keep(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
+				s.keepContribution(one.Target, runner.ReadRow{Source: c.Row, Key: t.Item(c.Row.Key), Amounts: one.Amounts})
 			}
 		}
-		hs, no := in.Holds(is.Entity, c)
+		hs, no := in.DerivedRows(is.Entity, c)
 		s.facts, s.held = append(s.facts, hs...), s.held+len(hs)
 		if unfit = append(unfit, no...); len(unfit) > 0 {
 			s.row.Unfit++
-			b.add(Progress{Unfit: 1})
+			b.addProgress(Progress{Unfit: 1})
 			b.unfits.add(Unfit{is.Entity, unfit[0].Derivation, runner.RowText(b.Runner.Model, c.Row), b.Runner.Model.ShownText(unfit[0].Reason)})
 		}
 		return nil
 	}
-	p.done = func(ctx context.Context, s *segment) error { return s.put(ctx) }
+	p.done = func(ctx context.Context, s *segment) error { return s.putContributions(ctx) }
 	return p
 }
 
-// inserted returns a row as the change that inserting it would be. Of a row of our own table, it has nothing but the image.
-func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, error) {
+// asInsertion returns a row as the change that inserting it would be. Of a row of our own table, it has nothing but the image.
+func (b *Builder) asInsertion(t *store.Table, row value.Item) (projections.Change, error) {
 	if t.Name == owntable.TableName {
 		return projections.Change{New: row}, nil
 	}
@@ -429,22 +429,22 @@ func (b *Builder) inserted(t *store.Table, row value.Item) (projections.Change, 
 	return projections.Change{Table: mt, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: mt.Classify(row)}, nil
 }
 
-// sources are the tables of the rows from which what has a name is derived.
+// sourceTables are the tables of the rows from which what has a name is derived.
 // A table is in it once, in the order of the model, also if several entities in it are read.
-func (b *Builder) sources(name string) (out []*store.Table) {
+func (b *Builder) sourceTables(name string) (out []*store.Table) {
 	if name == model.BuildInPlace {
 		return seq.Map(b.Runner.Model.Tables, func(t *model.Table) *store.Table { return &t.Table })
 	}
 	for _, t := range b.Runner.Model.AllTables() {
-		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && reads(name, e) }) {
+		if slices.ContainsFunc(b.Runner.Model.Entities, func(e *model.Entity) bool { return e.Table == t && readsEntity(name, e) }) {
 			out = append(out, &t.Table)
 		}
 	}
 	return out
 }
 
-// reads reports whether what has a name is derived from the rows of an entity.
-func reads(name string, e *model.Entity) bool {
+// readsEntity reports whether what has a name is derived from the rows of an entity.
+func readsEntity(name string, e *model.Entity) bool {
 	return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
 		slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
 		slices.ContainsFunc(e.LatestOf, func(l *model.Latest) bool { return l.Target.Name == name }) ||
@@ -468,46 +468,46 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 		case t.Name == owntable.TableName && !strings.HasPrefix(row.Get(owntable.Partition).Text(), nodes):
 			return nil
 		case p.dry:
-			s.add(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
+			s.addProgress(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
 			return nil
 		}
 		key, _ := t.KeyOf(row)
 		s.held += holdRows / compareAtOnce // so that it is saved how far the pass is
-		s.add(Progress{Targets: 1})
-		r, _ := s.metered(false)
-		return kinds.ShowNode(ctx, r.In(is), e, store.Ref{Table: t.Name, Key: key}, row)
+		s.addProgress(Progress{Targets: 1})
+		r, _ := s.meteredRunner(false)
+		return kinds.ShowNode(ctx, r.ForGeneration(is), e, store.Ref{Table: t.Name, Key: key}, row)
 	}
 	p.done = func(context.Context, *segment) error { return nil }
 	return p
 }
 
-// show is the pass that shows the ledgers of the targets that there are. The ledgers tell which
+// showPass is the pass that shows the ledgers of the targets that there are. The ledgers tell which
 // targets a group should have, and what none of their targets could show: those may not exist.
-func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
+func (b *Builder) showPass(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
 	own := owntable.Table()
 	if e != nil && e.SetOf() == nil && (e.Group != nil || projections.MayLack(e)) {
 		p.tables = append(p.tables, &own)
 	}
-	in := b.Runner.In(is)
+	in := b.Runner.ForGeneration(is)
 	p.take = func(ctx context.Context, s *segment, t *store.Table, c *projections.Change) error {
 		row := c.New
 		if t.Name == owntable.TableName {
 			target, ok, err := b.targetOf(e, is, row)
 			ledger := owntable.Kind(row.Get(owntable.Partition).Text()) == owntable.KindLedger
-			if ok && err == nil && (e.Group != nil || !ledger || projections.CannotShow(in.Shows(e), row) != "") {
-				s.keep(target, runner.ReadRow{})
+			if ok && err == nil && (e.Group != nil || !ledger || projections.CannotShow(in.ShownTallies(e), row) != "") {
+				s.keepContribution(target, runner.ReadRow{})
 			}
 			return err
 		}
 		if c.Is == e {
 			switch units, reads := kinds.ShowUnits(e, row); {
 			case e.Group == nil && s.dry:
-				s.add(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
+				s.addProgress(Progress{Targets: 1, Units: int64(units), Reads: int64(reads)})
 			case e.Group == nil:
-				s.keep(c.Row, runner.ReadRow{})
+				s.keepContribution(c.Row, runner.ReadRow{})
 			case !s.dry: // which counts the groups that rows lead to
-				s.keep(c.Row, runner.ReadRow{Source: c.Row})
+				s.keepContribution(c.Row, runner.ReadRow{Source: c.Row})
 			}
 		}
 		return nil
@@ -516,13 +516,13 @@ func (b *Builder) show(e *model.Entity, is owntable.Build, name string) *pass {
 		if err := s.leaveLedgers(ctx, in.Model.Name); err != nil {
 			return err
 		}
-		r, m := s.metered(false)
+		r, m := s.meteredRunner(false)
 		for _, name := range slices.Sorted(maps.Keys(s.targets)) {
 			m.read = map[string]value.Item{}
 			if err := r.ShowBuilt(ctx, is, s.targets[name].Target, e); err != nil {
 				return err
 			}
-			s.add(Progress{Targets: 1})
+			s.addProgress(Progress{Targets: 1})
 		}
 		return nil
 	}
@@ -577,13 +577,13 @@ func (b *Builder) targetOf(e *model.Entity, is owntable.Build, row value.Item) (
 	return target, !told, nil
 }
 
-// audit is the pass that puts what source rows lead to and was not put, and then compares each mark, and each row that a source
+// auditPass is the pass that puts what source rows lead to and was not put, and then compares each mark, and each row that a source
 // row holds, with its source row, which is read after it.
-func (b *Builder) audit(is owntable.Build) *pass {
+func (b *Builder) auditPass(is owntable.Build) *pass {
 	own := owntable.Table()
-	p := b.fill(is, passAudit)
+	p := b.fillPass(is, passAudit)
 	p.tables = append(p.tables, &own)
-	in := b.Runner.In(is)
+	in := b.Runner.ForGeneration(is)
 	e := b.Runner.Model.Entity(is.Entity)
 	ours, fill := owntable.Partitions(in.Model.Name), p.take
 	p.take = func(ctx context.Context, s *segment, t *store.Table, c *projections.Change) error {
@@ -600,24 +600,24 @@ func (b *Builder) audit(is owntable.Build) *pass {
 			if err != nil {
 				return err
 			}
-			return s.audit(ctx, e, mark)
+			return s.auditMark(ctx, e, mark)
 		}
 		s.held += holdRows / compareAtOnce
-		r, m := s.metered(false)
+		r, m := s.meteredRunner(false)
 		m.read[owntable.RowText(rowRef(row))] = row
-		differs, err := r.In(is).AuditHeld(ctx, is.Entity, row, s.row.Held(s.at))
+		differs, err := r.ForGeneration(is).AuditHeld(ctx, is.Entity, row, s.row.HeldCheck(s.at))
 		if differs && err == nil {
-			s.add(Progress{Puts: 1})
+			s.addProgress(Progress{Puts: 1})
 		}
 		return err
 	}
 	return p
 }
 
-// audit reads the row of a mark, and collects what the mark must become.
+// auditMark reads the row of a mark, and collects what the mark must become.
 // The row is read after its mark, so it shows at least what the mark has counted. A row that is
 // gone contributes nothing.
-func (s *segment) audit(ctx context.Context, e *model.Entity, mark owntable.Contribution) error {
+func (s *segment) auditMark(ctx context.Context, e *model.Entity, mark owntable.Contribution) error {
 	from, to := s.Runner.Model.Table(mark.Source.Table), s.Runner.Model.Table(mark.Target.Table)
 	if from == nil || to == nil {
 		return errors.New("a mark is of a table that the model does not have")
@@ -640,7 +640,7 @@ func (s *segment) audit(ctx context.Context, e *model.Entity, mark owntable.Cont
 		}
 	}
 	if read.Differs(mark.Mark) {
-		s.keep(mark.Target, read)
+		s.keepContribution(mark.Target, read)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 			first[is.Entity] = b.inUse(is) == ""
 		}
 	}
-	if removed, err = b.remove(ctx, gone, b.firstRows(first)); err != nil {
+	if removed, err = b.removeGenerations(ctx, gone, b.firstRows(first)); err != nil {
 		return out, removed, err
 	}
 	letters, err := b.Runner.ForgetReplaced(ctx)
@@ -57,7 +57,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	if err := b.HandOver(ctx); err != nil {
 		return out, removed, err
 	}
-	marks, err := b.Unmark(ctx)
+	marks, err := b.RemoveMarks(ctx)
 	return out, removed + int(marks), err
 }
 
@@ -144,13 +144,13 @@ func countedAt(m *model.Model, text string) (out []*model.Entity) {
 	return seq.Where(m.Entities, func(e *model.Entity) bool { return (len(e.Values) > 0 || e.IsRecomputed()) && catalog.CanBe(e, text) })
 }
 
-// remove removes all rows of generations, ledgers, marks, dead letters, notes and segments,
+// removeGenerations removes all rows of generations, ledgers, marks, dead letters, notes and segments,
 // and other partitions, and then forgets the generations. Segments are taken first, so that
 // no builder puts any more.
-func (b *Builder) remove(ctx context.Context, gone []owntable.Build, also func(partition string) bool) (removed int, err error) {
+func (b *Builder) removeGenerations(ctx context.Context, gone []owntable.Build, also func(partition string) bool) (removed int, err error) {
 	var parts []func(string) bool
 	for _, is := range gone {
-		err := b.each(ctx, b.segments(is), func(row value.Item) ([]store.Write, error) {
+		err := b.writeEach(ctx, b.segmentQuery(is), func(row value.Item) ([]store.Write, error) {
 			s, err := owntable.DecodeSegment(row)
 			if err != nil {
 				return nil, err
@@ -167,7 +167,7 @@ func (b *Builder) remove(ctx context.Context, gone []owntable.Build, also func(p
 		removed++
 		return []store.Write{{Ref: rowRef(row), Delete: true}}, nil
 	}
-	err = b.each(ctx, store.Query{Table: owntable.TableName}, func(row value.Item) ([]store.Write, error) {
+	err = b.writeEach(ctx, store.Query{Table: owntable.TableName}, func(row value.Item) ([]store.Write, error) {
 		partition := row.Get(owntable.Partition).Text()
 		for _, part := range parts {
 			if part(partition) {
@@ -183,18 +183,18 @@ func (b *Builder) remove(ctx context.Context, gone []owntable.Build, also func(p
 		return removed, err
 	}
 	for _, is := range gone {
-		if err := b.each(ctx, b.segments(is), drop); err != nil {
+		if err := b.writeEach(ctx, b.segmentQuery(is), drop); err != nil {
 			return removed, err
 		}
 	}
 	_, err = b.Runner.Catalog.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
-		return catalog.Forget(was, gone), nil
+		return catalog.ForgetBuilds(was, gone), nil
 	})
 	return removed, err
 }
 
-// segments reads the segments of a build.
-func (b *Builder) segments(is owntable.Build) store.Query {
+// segmentQuery reads the segments of a build.
+func (b *Builder) segmentQuery(is owntable.Build) store.Query {
 	partition, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
 	return store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
 }
@@ -206,10 +206,10 @@ func rowRef(row value.Item) store.Ref {
 	return store.Ref{Table: owntable.TableName, Key: key}
 }
 
-// each does writes for each row of a query.
+// writeEach does writes for each row of a query.
 // Pages are written as they are read. of may return no writes; an error of it ends the pass, with
 // the pages before done.
-func (b *Builder) each(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
+func (b *Builder) writeEach(ctx context.Context, q store.Query, of func(value.Item) ([]store.Write, error)) error {
 	for rows, err := range store.Pages(ctx, b.Runner.Store, q) {
 		if err != nil {
 			return err

@@ -114,7 +114,7 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 		}
 	}
 	for _, g := range x.gone {
-		if g.of.Why = cmp.Or(g.of.Why, x.stays(&g.Footprint)); g.of.Why != "" {
+		if g.of.Why = cmp.Or(g.of.Why, x.whyItStays(&g.Footprint)); g.of.Why != "" {
 			continue
 		}
 		other, err := x.Runner.Catalog.TakenBy(ctx, g.Table)
@@ -151,15 +151,15 @@ func historyStays(f *owntable.Footprint, named bool) string {
 	return ""
 }
 
-// stays says why what would go stays: its table is gone, or the model of today has such rows or attributes as the
+// whyItStays says why what would go stays: its table is gone, or the model of today has such rows or attributes as the
 // application's, or builds what may take its place. It goes by the shapes of keys, so of two entities whose rows can have
 // one key it takes each for the other.
-func (x *Removal) stays(f *owntable.Footprint) string {
+func (x *Removal) whyItStays(f *owntable.Footprint) string {
 	m := x.Runner.Model
 	if m.Table(f.Table) == nil {
 		return fmt.Sprintf("the model has no table %s any more: remove it with a program of your own", f.Table)
 	}
-	meets := func(s owntable.Shape) bool { return slices.ContainsFunc(f.Rows, s.Meets) }
+	meets := func(s owntable.Shape) bool { return slices.ContainsFunc(f.Rows, s.Overlaps) }
 	for _, e := range m.Entities {
 		if e.Derived || e.Table.Name != f.Table || !meets(catalog.ShapeOf(e)) {
 			continue
@@ -168,7 +168,7 @@ func (x *Removal) stays(f *owntable.Footprint) string {
 			return fmt.Sprintf("%s has such rows, which the application may write: take it out of the model, if weir alone has made them", e.Name)
 		}
 		for _, a := range e.Attributes {
-			if slices.Contains(f.Attrs, a.Name) && !x.shown(a.Name, meets) {
+			if slices.Contains(f.Attrs, a.Name) && !x.isShown(a.Name, meets) {
 				return fmt.Sprintf("%s is an attribute of %s: take it out of the model, if the application does not write it", a.Name, e.Name)
 			}
 		}
@@ -181,8 +181,8 @@ func (x *Removal) stays(f *owntable.Footprint) string {
 	return ""
 }
 
-// shown reports whether what stays shows an attribute on rows of a shape.
-func (x *Removal) shown(attr string, meets func(owntable.Shape) bool) bool {
+// isShown reports whether what stays shows an attribute on rows of a shape.
+func (x *Removal) isShown(attr string, meets func(owntable.Shape) bool) bool {
 	return slices.ContainsFunc(x.kept, func(k owntable.Footprint) bool {
 		return slices.Contains(k.Attrs, attr) && slices.ContainsFunc(k.Rows, meets)
 	})
@@ -198,7 +198,7 @@ const scanned = 100
 // An error wraps ErrDerived if something of it is derived again meanwhile. After any error, what was
 // removed stays removed.
 func (x *Removal) Run(ctx context.Context) error {
-	x.counts()
+	x.countReads()
 	if len(x.gone) == 0 {
 		return nil
 	}
@@ -211,21 +211,21 @@ func (x *Removal) Run(ctx context.Context) error {
 			segments = defaultSegments
 		}
 		err := parallel.Do(segments, x.Runner.AtOnce(segments), func(i int) error {
-			return x.scan(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.rows(ctx, &t.Table, rows) })
+			return x.scanRows(ctx, store.Query{Table: t.Name, Segment: i, Segments: segments}, func(rows []value.Item) error { return x.removeFromRows(ctx, &t.Table, rows) })
 		})
 		if err != nil {
 			return err
 		}
 	}
-	err := x.scan(ctx, store.Query{Table: owntable.TableName}, func(rows []value.Item) error {
+	err := x.scanRows(ctx, store.Query{Table: owntable.TableName}, func(rows []value.Item) error {
 		var ws []store.Write
 		units := 0
 		for _, row := range rows {
-			if x.owns(row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text()) {
+			if x.ownsAlone(row.Get(owntable.Partition).Text(), row.Get(owntable.Sort).Text()) {
 				ws, units = append(ws, store.Write{Ref: rowRef(row), Delete: true}), units+store.WriteUnits(row.Size())
 			}
 		}
-		return x.write(ctx, ws, units, func(int, bool) {})
+		return x.writeBudgeted(ctx, ws, units, func(int, bool) {})
 	})
 	if err != nil || x.Dry {
 		return err
@@ -238,17 +238,17 @@ func (x *Removal) Run(ctx context.Context) error {
 	if _, err := x.Runner.Write(ctx, ws); err != nil {
 		return err
 	}
-	return x.still(ctx)
+	return x.checkStillRetired(ctx)
 }
 
-// scan hands on the rows of a query, some at a time. The rows are read strongly, and each is handed
+// scanRows hands on the rows of a query, some at a time. The rows are read strongly, and each is handed
 // on once, in no order. The first error ends it.
-func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item) error) error {
+func (x *Removal) scanRows(ctx context.Context, q store.Query, do func([]value.Item) error) error {
 	for page, err := range store.Pages(ctx, x.Runner.Store, q) {
 		if err != nil {
 			return err
 		}
-		x.add(Progress{Rows: int64(len(page))})
+		x.addProgress(Progress{Rows: int64(len(page))})
 		for rows := range slices.Chunk(page, scanned) {
 			if err := do(rows); err != nil {
 				return err
@@ -258,15 +258,15 @@ func (x *Removal) scan(ctx context.Context, q store.Query, do func([]value.Item)
 	return nil
 }
 
-// rows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
+// removeFromRows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
 // again, so a write of an application is never undone. A row that changes all the time is an error.
-func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) error {
+func (x *Removal) removeFromRows(ctx context.Context, t *store.Table, rows []value.Item) error {
 	for range fixTries {
 		var ws []store.Write
 		var of [][]*Removed
 		units := 0
 		for _, row := range rows {
-			w, from := x.row(t, row)
+			w, from := x.rowRemoval(t, row)
 			if len(from) == 0 {
 				continue
 			}
@@ -277,12 +277,12 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 			ws, of, units = append(ws, w), append(of, from), units+store.WriteUnits(row.Size())+t.EntryUnits(row, after)
 		}
 		var again []store.Ref
-		err := x.write(ctx, ws, units, func(i int, done bool) {
+		err := x.writeBudgeted(ctx, ws, units, func(i int, done bool) {
 			if !done {
 				again = append(again, ws[i].Ref)
 				return
 			}
-			x.count(of[i], ws[i].Ref)
+			x.countRow(of[i], ws[i].Ref)
 		})
 		if err != nil || len(again) == 0 {
 			return err
@@ -294,17 +294,17 @@ func (x *Removal) rows(ctx context.Context, t *store.Table, rows []value.Item) e
 	return fmt.Errorf("rows of table %s change all the time; run it again", t.Name)
 }
 
-// row returns the write that takes from a row what goes, and of which derivations that is; none if the row stays as it is. A
+// rowRemoval returns the write that takes from a row what goes, and of which derivations that is; none if the row stays as it is. A
 // row without Version was put again by another program, and what it has is that program's, but for what weir has
 // noted in it. A row with something that does not go keeps its Version.
-func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Removed) {
+func (x *Removal) rowRemoval(t *store.Table, row value.Item) (w store.Write, of []*Removed) {
 	key, ok := t.KeyOf(row)
 	if !ok {
 		return w, nil // of a row that was deleted meanwhile
 	}
 	stays, version := map[string]bool{}, false
 	for i := range x.kept {
-		if k := &x.kept[i]; k.Fits(t.Name, key, row) {
+		if k := &x.kept[i]; k.MatchesRow(t.Name, key, row) {
 			version = true
 			for _, name := range slices.Concat(k.Attrs, k.Covers) {
 				stays[name] = true
@@ -314,12 +314,12 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 	versioned := row.Has(owntable.Version)
 	var attrs, covers []string
 	for _, g := range x.gone {
-		if !g.Fits(t.Name, key, row) {
+		if !g.MatchesRow(t.Name, key, row) {
 			continue
 		}
 		shows := slices.DeleteFunc(slices.Clone(g.Attrs), func(name string) bool { return stays[name] || !row.Has(name) })
 		covered := slices.DeleteFunc(slices.Clone(g.Covers), func(name string) bool {
-			_, _, noted := owntable.Covered(row, name)
+			_, _, noted := owntable.CoveredNote(row, name)
 			return stays[name] || !noted
 		})
 		ours := versioned || slices.ContainsFunc(shows, owntable.IsOurs) // an application's row that follows may have no Version
@@ -327,7 +327,7 @@ func (x *Removal) row(t *store.Table, row value.Item) (w store.Write, of []*Remo
 		case g.Makes && ours && !version:
 			w.Delete = true
 		case g.Makes, len(shows) > 0 && !ours && len(covered) == 0:
-			x.others(g.of)
+			x.countKept(g.of)
 			continue
 		case len(shows)+len(covered) == 0:
 			continue
@@ -360,7 +360,7 @@ func takeOff(w *store.Write, row value.Item, attrs, covers []string, version boo
 	read := slices.Concat(attrs, covers)
 	w.Ops = append(w.Ops, seq.Map(attrs, func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
 	for _, name := range covers {
-		if own, shown, _ := owntable.Covered(row, name); value.Equal(shown, row.Get(name)) {
+		if own, shown, _ := owntable.CoveredNote(row, name); value.Equal(shown, row.Get(name)) {
 			w.Ops = append(w.Ops, store.Assign(name, own))
 		}
 	}
@@ -379,10 +379,10 @@ func takeOff(w *store.Write, row value.Item, attrs, covers []string, version boo
 	w.If = append(w.If, seq.Map(read, func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })...)
 }
 
-// owns reports whether a row of the own table is of what goes alone: a ledger, or a node of a set, on whose row nothing is
+// ownsAlone reports whether a row of the own table is of what goes alone: a ledger, or a node of a set, on whose row nothing is
 // counted that stays; the values of a distinct, also beside a ledger that goes on; facts, subscribers and followed
 // values that nothing reads that stays. The row itself may have gone. What a build counts goes with the build.
-func (x *Removal) owns(partition, sort string) bool {
+func (x *Removal) ownsAlone(partition, sort string) bool {
 	only := func(is func(f *owntable.Footprint) bool) bool {
 		return slices.ContainsFunc(x.gone, func(g *going) bool { return is(&g.Footprint) }) &&
 			!slices.ContainsFunc(x.kept, func(k owntable.Footprint) bool { return is(&k) })
@@ -416,44 +416,44 @@ func (x *Removal) owns(partition, sort string) bool {
 	return false
 }
 
-// count adds a row to results. Several goroutines may call it. The results may be read when Run has returned.
-func (x *Removal) count(of []*Removed, at store.Ref) {
-	x.add(Progress{Targets: 1})
+// countRow adds a row to results. Several goroutines may call it. The results may be read when Run has returned.
+func (x *Removal) countRow(of []*Removed, at store.Ref) {
+	x.addProgress(Progress{Targets: 1})
 	x.meter.mu.Lock()
 	defer x.meter.mu.Unlock()
 	for _, r := range of {
 		if r.Rows++; len(r.Some) < examples {
-			r.Some = append(r.Some, x.Runner.Describe(at))
+			r.Some = append(r.Some, x.Runner.DescribeRow(at))
 		}
 	}
 }
 
-// others adds a row that stays to a result.
-func (x *Removal) others(r *Removed) {
+// countKept adds a row that stays to a result.
+func (x *Removal) countKept(r *Removed) {
 	x.meter.mu.Lock()
 	defer x.meter.mu.Unlock()
 	r.Others++
 }
 
-// write does writes within the budget, if it is no dry run, and calls done for each: it is false for one
+// writeBudgeted does writes within the budget, if it is no dry run, and calls done for each: it is false for one
 // whose row has changed. It refuses if what goes is not retired any more: the catalog is read after the
 // wait for the budget, so no write is much older than what it was decided by. A dry run counts that
 // read too.
-func (x *Removal) write(ctx context.Context, ws []store.Write, units int, done func(i int, done bool)) error {
+func (x *Removal) writeBudgeted(ctx context.Context, ws []store.Write, units int, done func(i int, done bool)) error {
 	if len(ws) == 0 {
 		return nil
 	}
 	if x.Dry {
-		x.add(Progress{Units: int64(units), Reads: 1})
+		x.addProgress(Progress{Units: int64(units), Reads: 1})
 		for i := range ws {
 			done(i, true)
 		}
 		return nil
 	}
-	if err := x.spend(ctx, units); err != nil {
+	if err := x.spendUnits(ctx, units); err != nil {
 		return err
 	}
-	if err := x.still(ctx); err != nil {
+	if err := x.checkStillRetired(ctx); err != nil {
 		return err
 	}
 	out, err := x.Runner.Write(ctx, ws)
@@ -462,16 +462,16 @@ func (x *Removal) write(ctx context.Context, ws []store.Write, units int, done f
 	}
 	for i := range out {
 		if err := out[i].Err; err != nil && !errors.Is(err, store.ErrCondition) {
-			return fmt.Errorf("%s: %w", x.Runner.Describe(ws[i].Ref), err)
+			return fmt.Errorf("%s: %w", x.Runner.DescribeRow(ws[i].Ref), err)
 		}
 		done(i, out[i].Err == nil)
 	}
 	return nil
 }
 
-// still returns an error if something of what goes is derived again. A build that has read a row
+// checkStillRetired returns an error if something of what goes is derived again. A build that has read a row
 // before its value was removed would leave the row without it.
-func (x *Removal) still(ctx context.Context) error {
+func (x *Removal) checkStillRetired(ctx context.Context) error {
 	row, err := x.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return err

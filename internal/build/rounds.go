@@ -36,15 +36,15 @@ type job struct {
 	err    error // why it ended early
 }
 
-// end ends a job, early if the error is not nil.
-func (j *job) end(err error) { j.ended, j.err = true, err }
+// endJob ends a job, early if the error is not nil.
+func (j *job) endJob(err error) { j.ended, j.err = true, err }
 
 // errorOfOne reports whether an error ends one build and leaves the others alone.
 func errorOfOne(err error) bool { return errors.Is(err, runner.ErrLost) || errors.Is(err, ErrOld) }
 
-// rounds takes builds as far as they can go now. An error that ends one of them is in its job. A build is left as it is if
+// runRounds takes builds as far as they can go now. An error that ends one of them is in its job. A build is left as it is if
 // one that must be complete before it has ended early.
-func (b *Builder) rounds(ctx context.Context, jobs []*job) error {
+func (b *Builder) runRounds(ctx context.Context, jobs []*job) error {
 	before := b.Runner.Model.BuildsBefore()
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b *job) int { // those that others wait for come first
@@ -53,12 +53,12 @@ func (b *Builder) rounds(ctx context.Context, jobs []*job) error {
 	for {
 		var ps []*pass
 		for _, j := range jobs {
-			if waits(j, jobs, before[j.is.Entity]) {
+			if mustWait(j, jobs, before[j.is.Entity]) {
 				continue
 			}
 			for !j.ended && len(j.passes) == 0 {
 				if err := b.goOn(ctx, j); errorOfOne(err) {
-					j.end(err)
+					j.endJob(err)
 				} else if err != nil {
 					return fmt.Errorf("building %s: %w", j.is.Entity, err)
 				}
@@ -71,7 +71,7 @@ func (b *Builder) rounds(ctx context.Context, jobs []*job) error {
 			return nil
 		}
 		grown := maps.Clone(b.meter.grown)
-		if err := b.run(ctx, ps...); err != nil {
+		if err := b.runPasses(ctx, ps...); err != nil {
 			return err
 		}
 		b.addGrown(grown, ps)
@@ -80,22 +80,22 @@ func (b *Builder) rounds(ctx context.Context, jobs []*job) error {
 				continue
 			}
 			if lost := j.passes[0].lost.Load(); lost != nil {
-				j.end(*lost)
+				j.endJob(*lost)
 			}
 			j.passes = j.passes[1:]
 		}
 	}
 }
 
-// waits reports whether a job has to wait for others, whose names are given. It ends a job that would wait for ever.
-func waits(j *job, jobs []*job, before []string) bool {
+// mustWait reports whether a job has to wait for others, whose names are given. It ends a job that would wait for ever.
+func mustWait(j *job, jobs []*job, before []string) bool {
 	for _, other := range jobs {
 		switch {
 		case j.ended || !slices.Contains(before, other.is.Entity):
 		case !other.ended:
 			return true
-		case other.err != nil && !other.is.State.Shown():
-			j.end(fmt.Errorf("%s comes first: %w", other.is.Entity, other.err))
+		case other.err != nil && !other.is.State.IsShown():
+			j.endJob(fmt.Errorf("%s comes first: %w", other.is.Entity, other.err))
 		}
 	}
 	return false
@@ -105,11 +105,11 @@ func waits(j *job, jobs []*job, before []string) bool {
 // if there is none that can be reached now.
 func (b *Builder) goOn(ctx context.Context, j *job) (err error) {
 	if j.dry {
-		j.end(nil)
+		j.endJob(nil)
 		return nil
 	}
 	if j.to != "" {
-		if j.is, err = b.reach(ctx, j.is, j.to); err != nil {
+		if j.is, err = b.reachState(ctx, j.is, j.to); err != nil {
 			return err
 		}
 	}
@@ -117,39 +117,39 @@ func (b *Builder) goOn(ctx context.Context, j *job) (err error) {
 	if j.is.State != owntable.BuildVerified && since > catalog.BuildLife {
 		return fmt.Errorf("%w, on %s: build it again, with --again, after --abort if it is not live yet", ErrOld, j.is.Announced.Format(time.DateTime))
 	}
-	if j.to, j.passes = b.next(j.is); j.is.State == owntable.BuildVerified || j.is.State == owntable.BuildLive && since < catalog.AuditAfter {
+	if j.to, j.passes = b.nextState(j.is); j.is.State == owntable.BuildVerified || j.is.State == owntable.BuildLive && since < catalog.AuditAfter {
 		j.status = Status{Entity: j.is.Entity, State: j.is.State}
 		if j.is.State == owntable.BuildLive {
 			j.status.AuditAt = j.is.Announced.Add(catalog.AuditAfter)
 		}
-		j.end(nil)
+		j.endJob(nil)
 	}
 	return nil
 }
 
-// next returns the passes of a build's state, and the state that they lead to.
-func (b *Builder) next(is owntable.Build) (to owntable.BuildState, ps []*pass) {
+// nextState returns the passes of a build's state, and the state that they lead to.
+func (b *Builder) nextState(is owntable.Build) (to owntable.BuildState, ps []*pass) {
 	switch is.State {
 	case owntable.BuildBuilding:
-		return owntable.BuildShowing, b.filling(is)
+		return owntable.BuildShowing, b.fillPasses(is)
 	case owntable.BuildShowing:
-		return owntable.BuildLive, b.showing(is)
+		return owntable.BuildLive, b.showPasses(is)
 	case owntable.BuildLive:
-		return owntable.BuildVerified, b.auditing(is)
+		return owntable.BuildVerified, b.auditPasses(is)
 	case owntable.BuildVerified:
-		return is.State, []*pass{b.unmark(is, nil)}
+		return is.State, []*pass{b.unmarkPass(is, nil)}
 	}
 	return is.State, nil
 }
 
-// reach moves a build to a state whose passes are done. A crash before it repeats the passes, which then find everything done.
-func (b *Builder) reach(ctx context.Context, is owntable.Build, to owntable.BuildState) (became owntable.Build, err error) {
-	if err := b.fence(ctx, is); err != nil {
+// reachState moves a build to a state whose passes are done. A crash before it repeats the passes, which then find everything done.
+func (b *Builder) reachState(ctx context.Context, is owntable.Build, to owntable.BuildState) (became owntable.Build, err error) {
+	if err := b.fenceOlder(ctx, is); err != nil {
 		return is, err
 	}
 	of, became := b.Runner.Catalog, is
 	_, err = of.Change(ctx, func(was owntable.CatalogRow) (next owntable.CatalogRow, err error) {
-		next, became, _ = of.Program().Advance(was, is, to, b.moment())
+		next, became, _ = of.Program().Advance(was, is, to, b.presentMoment())
 		return next, nil
 	})
 	if err == nil {
@@ -161,14 +161,14 @@ func (b *Builder) reach(ctx context.Context, is owntable.Build, to owntable.Buil
 	return became, err
 }
 
-// fence takes the segments of passes that this program does not know, so that a builder of an earlier program that has them
+// fenceOlder takes the segments of passes that this program does not know, so that a builder of an earlier program that has them
 // puts nothing from now on.
-func (b *Builder) fence(ctx context.Context, is owntable.Build) error {
-	known := slices.Concat(b.filling(is), b.showing(is), b.auditing(is))
-	return b.each(ctx, b.segments(is), func(row value.Item) ([]store.Write, error) {
+func (b *Builder) fenceOlder(ctx context.Context, is owntable.Build) error {
+	known := slices.Concat(b.fillPasses(is), b.showPasses(is), b.auditPasses(is))
+	return b.writeEach(ctx, b.segmentQuery(is), func(row value.Item) ([]store.Write, error) {
 		if name := owntable.PassOf(row); !hasPass(known, name) {
 			s := &segment{pass: &pass{Builder: b, build: is, name: name}, at: rowRef(row)}
-			return nil, s.hold(ctx)
+			return nil, s.takeSegment(ctx)
 		}
 		return nil, nil
 	})
@@ -179,9 +179,9 @@ func hasPass(some []*pass, name string) bool {
 	return slices.ContainsFunc(some, func(p *pass) bool { return p.name == name })
 }
 
-// run runs passes, of builds of their own, side by side. A pass that another builder takes over ends alone: its field lost says
+// runPasses runs passes, of builds of their own, side by side. A pass that another builder takes over ends alone: its field lost says
 // so. Any other error ends all of them, and the first one is returned.
-func (b *Builder) run(ctx context.Context, ps ...*pass) error {
+func (b *Builder) runPasses(ctx context.Context, ps ...*pass) error {
 	if err := b.takeSegments(ctx, ps); err != nil {
 		return err
 	}
@@ -217,8 +217,8 @@ func (b *Builder) run(ctx context.Context, ps ...*pass) error {
 // takeSegments takes all segments of passes.
 func (b *Builder) takeSegments(ctx context.Context, ps []*pass) error {
 	for _, p := range ps {
-		if err := p.plan(ctx); errorOfOne(err) { // the build was aborted
-			p.lose(err)
+		if err := p.planSegments(ctx); errorOfOne(err) { // the build was aborted
+			p.endEarly(err)
 		} else if err != nil {
 			return fmt.Errorf("building %s: %w", p.build.Entity, err)
 		}
@@ -233,7 +233,7 @@ func forEach(all []*segment, do func(*segment) error) error {
 			continue
 		}
 		if err := do(s); errorOfOne(err) {
-			s.lose(err)
+			s.endEarly(err)
 		} else if err != nil {
 			return fmt.Errorf("building %s: %w", s.build.Entity, err)
 		}
@@ -251,13 +251,13 @@ func (b *Builder) runSegments(ctx context.Context, all []*segment) error {
 		if t == nil {
 			break
 		}
-		if err := b.scan(ctx, t, some); err != nil {
+		if err := b.scanSegment(ctx, t, some); err != nil {
 			return err
 		}
 	}
 	return forEach(all, func(s *segment) error {
 		s.row.Over = true
-		return s.flush(ctx)
+		return s.flushAndSave(ctx)
 	})
 }
 
@@ -288,12 +288,12 @@ func (b *Builder) nextTable(all []*segment) (t *store.Table, some []*segment) {
 	return t, some
 }
 
-// scan reads the rest of a segment of one table for passes of a round. It begins at the cursor of the one that is least far.
+// scanSegment reads the rest of a segment of one table for passes of a round. It begins at the cursor of the one that is least far.
 // One that is at another cursor joins it at the row there; if there is no such row any more, it is scanned by itself afterwards.
 // Reads are strong, page by page. A cursor moves only with flush, after what was read before it
 // has been put, so a crash reads some rows again and puts nothing twice.
-func (b *Builder) scan(ctx context.Context, t *store.Table, all []*segment) error {
-	first := slices.MinFunc(all, func(a, b *segment) int { return int(a.ahead() - b.ahead()) })
+func (b *Builder) scanSegment(ctx context.Context, t *store.Table, all []*segment) error {
+	first := slices.MinFunc(all, func(a, b *segment) int { return int(a.scanProgress() - b.scanProgress()) })
 	q := store.Query{Table: t.Name, Segment: first.number, Segments: first.of}
 	if at := first.row.Cursor; at != nil {
 		key, ok := t.KeyOf(at)
@@ -309,7 +309,7 @@ func (b *Builder) scan(ctx context.Context, t *store.Table, all []*segment) erro
 		}
 	}
 	from := b.Runner.Store
-	counts := slices.ContainsFunc(all, func(s *segment) bool { return s.reads(t) })
+	counts := slices.ContainsFunc(all, func(s *segment) bool { return s.readsTable(t) })
 	if !counts { // it is a dry run, and the build reads none of it
 		from = first.made.plain.Store
 	}
@@ -320,7 +320,7 @@ func (b *Builder) scan(ctx context.Context, t *store.Table, all []*segment) erro
 		}
 		changes := make([]projections.Change, len(page.Rows))
 		for i, row := range page.Rows {
-			if changes[i], err = b.inserted(t, row); err != nil {
+			if changes[i], err = b.asInsertion(t, row); err != nil {
 				return err
 			}
 			for _, s := range all {
@@ -330,7 +330,7 @@ func (b *Builder) scan(ctx context.Context, t *store.Table, all []*segment) erro
 			}
 		}
 		if counts {
-			b.add(Progress{Rows: int64(len(page.Rows))})
+			b.addProgress(Progress{Rows: int64(len(page.Rows))})
 		}
 		left := 0
 		err = forEach(all, func(s *segment) error {
@@ -349,8 +349,8 @@ func (b *Builder) scan(ctx context.Context, t *store.Table, all []*segment) erro
 	}
 }
 
-// ahead is about how far a segment is in the table that it reads: 0 at its beginning.
-func (s *segment) ahead() int64 {
+// scanProgress is about how far a segment is in the table that it reads: 0 at its beginning.
+func (s *segment) scanProgress() int64 {
 	if s.row.Cursor == nil {
 		return 0
 	}
@@ -377,13 +377,13 @@ func (s *segment) takePage(ctx context.Context, t *store.Table, changes []projec
 	if next == nil {
 		s.row.Cursor = nil
 		if s.row.Table++; s.name == passAudit && s.held > 0 && s.row.Table < len(s.tables) {
-			return s.flush(ctx)
+			return s.flushAndSave(ctx)
 		}
 		return nil
 	}
 	s.row.Cursor = t.Item(next.Key)
 	if s.held >= holdRows*heldAtOnce/max(sharing, heldAtOnce) || s.row.Rows-s.saved >= saveRows {
-		return s.flush(ctx)
+		return s.flushAndSave(ctx)
 	}
 	return nil
 }

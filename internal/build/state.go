@@ -53,9 +53,9 @@ func (s *State) Expected() (p Progress, ok bool) {
 	return p, true
 }
 
-// Left returns about how long the state lasts yet, if a builder goes on at the pace until now; 0
+// TimeLeft returns about how long the state lasts yet, if a builder goes on at the pace until now; 0
 // if that is not known.
-func (s *State) Left() time.Duration {
+func (s *State) TimeLeft() time.Duration {
 	if s.Pace == 0 || s.Of <= s.Rows {
 		return 0
 	}
@@ -65,10 +65,10 @@ func (s *State) Left() time.Duration {
 // Idle is how long a build that is held may make no progress before others take its builder for gone.
 const Idle = 2 * time.Minute
 
-// Paused returns since when no builder works at a build whose work could go on, the zero time if one
+// PausedSince returns since when no builder works at a build whose work could go on, the zero time if one
 // does. A build that no builder has begun in its state is given the time in which processes look for
 // builds. So is none whose audit is not due, nor one that only removes its marks.
-func (s *State) Paused(now time.Time) (since time.Time) {
+func (s *State) PausedSince(now time.Time) (since time.Time) {
 	at, patience := s.Saved, Idle
 	switch {
 	case s.State != owntable.BuildBuilding && s.State != owntable.BuildShowing:
@@ -107,9 +107,9 @@ func (all States) Todo(now time.Time) *State {
 // lookEvery is how often builds are looked for that were announced elsewhere.
 const lookEvery = time.Minute
 
-// Next returns how long to wait until there may be something to do.
+// NextIn returns how long to wait until there may be something to do.
 // It is at most lookEvery, since other programs may begin builds.
-func (all States) Next(now time.Time) time.Duration {
+func (all States) NextIn(now time.Time) time.Duration {
 	next := lookEvery
 	for _, s := range all {
 		if at := s.Announced.Add(catalog.AuditAfter).Sub(now); s.State == owntable.BuildLive && at > 0 {
@@ -123,7 +123,7 @@ func (all States) Next(now time.Time) time.Duration {
 // It reads the catalog, the segments and, while ledgers go over to positions, the checkpoints. It
 // writes nothing, and may be called while others build.
 func (b *Builder) States(ctx context.Context) (all States, err error) {
-	b.counts()
+	b.countReads()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (b *Builder) States(ctx context.Context) (all States, err error) {
 		if !slices.Contains(b.Names, is.Entity) {
 			continue
 		}
-		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced, Marks: b.Runner.Catalog.Program().HasMarks(is.Entity), HandOver: is.HandOver, unmarks: unmarks(is, b.Runner.Now())}
+		s := State{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Announced: is.Announced, Marks: b.Runner.Catalog.Program().HasMarks(is.Entity), HandOver: is.HandOver, unmarks: canUnmark(is, b.Runner.Now())}
 		if is.HandOver.Announced() && is.HandOver.Passed.IsZero() {
-			if s.Waits, err = b.waits(ctx, is); err != nil {
+			if s.Waits, err = b.waitingShards(ctx, is); err != nil {
 				return nil, err
 			}
 		}
@@ -146,30 +146,30 @@ func (b *Builder) States(ctx context.Context) (all States, err error) {
 	return all, nil
 }
 
-// Lacks returns which of the builder's names need a build, or are being built.
-func (b *Builder) Lacks(ctx context.Context) (out []string, err error) {
+// LackingBuilds returns which of the builder's names need a build, or are being built.
+func (b *Builder) LackingBuilds(ctx context.Context) (out []string, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return seq.Where(b.Runner.Catalog.Program().Lacks(row), func(e string) bool { return slices.Contains(b.Names, e) }), nil
+	return seq.Where(b.Runner.Catalog.Program().LackingBuilds(row), func(e string) bool { return slices.Contains(b.Names, e) }), nil
 }
 
-// Begins returns the history that the builder begins: no row tells it, and it is complete from
+// BegunHistories returns the history that the builder begins: no row tells it, and it is complete from
 // then on.
-func (b *Builder) Begins(ctx context.Context) ([]string, error) {
+func (b *Builder) BegunHistories(ctx context.Context) ([]string, error) {
 	row, err := b.Runner.Catalog.Row(ctx)
-	return b.Runner.Catalog.Program().Begins(row), err
+	return b.Runner.Catalog.Program().BegunHistories(row), err
 }
 
 // segmentsOf adds up the segments of a build: rows and pace are of its state, units of all that it has done.
 // Of is an estimate of the store, which may be hours old on DynamoDB; 0 says that it gives none.
 func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) error {
 	segments, unfit := map[string][]owntable.SegmentRow{}, map[string]int64{}
-	_, passes := b.next(is)
+	_, passes := b.nextState(is)
 	partition, prefix := owntable.Segments(b.Runner.Model.Name, is.Generation)
 	q := store.Query{Table: owntable.TableName, Partition: value.OfString(partition), Sort: store.Range{Prefix: value.OfString(prefix)}}
-	err := b.each(ctx, q, func(row value.Item) ([]store.Write, error) {
+	err := b.writeEach(ctx, q, func(row value.Item) ([]store.Write, error) {
 		seg, err := owntable.DecodeSegment(row)
 		used := Progress{Units: seg.Units, Reads: seg.Reads}
 		s.Used.addUp(used)
@@ -195,13 +195,13 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 	}
 	work, spent := int64(0), time.Duration(0)
 	for _, of := range segments {
-		n, took := worked(of)
+		n, took := workedSoFar(of)
 		work, spent = work+n, spent+took
 	}
 	if spent > 0 {
 		s.Pace = float64(work) / spent.Seconds()
 	}
-	tables := b.sources(is.Entity)
+	tables := b.sourceTables(is.Entity)
 	if is.State == owntable.BuildVerified {
 		tables = nil // the own table's rows are not counted
 	}
@@ -218,9 +218,9 @@ func (b *Builder) segmentsOf(ctx context.Context, is owntable.Build, s *State) e
 	return nil
 }
 
-// worked returns how many rows the last builder of a pass has read, and how long that took it.
+// workedSoFar returns how many rows the last builder of a pass has read, and how long that took it.
 // Each builder takes the first segment before all others.
-func worked(segments []owntable.SegmentRow) (rows int64, took time.Duration) {
+func workedSoFar(segments []owntable.SegmentRow) (rows int64, took time.Duration) {
 	for i := range segments {
 		if s := &segments[i]; !s.Taken.Before(segments[0].Taken) && s.Rows > s.From {
 			rows, took = rows+s.Rows-s.From, max(took, s.Saved.Sub(segments[0].Taken))

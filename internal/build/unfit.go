@@ -44,9 +44,9 @@ func (u *unfits) add(is Unfit) {
 	}
 }
 
-// Unfit returns the first rows that the builder has left out, up to ten, of one of its names, or of all if name is "".
+// UnfitRows returns the first rows that the builder has left out, up to ten, of one of its names, or of all if name is "".
 // Progress.Unfit has the number of all.
-func (b *Builder) Unfit(name string) (out []Unfit) {
+func (b *Builder) UnfitRows(name string) (out []Unfit) {
 	b.unfits.mu.Lock()
 	defer b.unfits.mu.Unlock()
 	return seq.Where(b.unfits.all, func(is Unfit) bool { return name == "" || is.build == name })

@@ -48,7 +48,7 @@ func (f *fixture) unfit(when string, dry int64, to owntable.BuildState) {
 		f.Errorf("%s: %d rows cannot be used, and the dry run said %d, want 3", when, n, dry)
 	}
 	var named []string
-	for _, is := range b.Unfit("Movie") {
+	for _, is := range b.UnfitRows("Movie") {
 		named = append(named, is.Derivation+" of "+is.Row+": "+is.Why)
 	}
 	want := []string{
@@ -59,7 +59,7 @@ func (f *fixture) unfit(when string, dry int64, to owntable.BuildState) {
 	for i := range want {
 		want[i] = strings.Replace(want[i], "NAME", f.table, 1)
 	}
-	if !slices.Equal(named, want) || !slices.Equal(b.Unfit(""), b.Unfit("Movie")) || len(b.Unfit("Other")) > 0 {
+	if !slices.Equal(named, want) || !slices.Equal(b.UnfitRows(""), b.UnfitRows("Movie")) || len(b.UnfitRows("Other")) > 0 {
 		f.Errorf("%s: left out are %q, want %q", when, named, want)
 	}
 	if to != owntable.BuildLive {
@@ -84,7 +84,7 @@ func TestUnfitRowsAreBounded(t *testing.T) {
 	b := f.builder(allNames(f.model)...)
 	dry, err := b.Estimate(t.Context())
 	f.ok(err)
-	some := b.Unfit("")
+	some := b.UnfitRows("")
 	if dry.Unfit != 40 || len(some) != 10 {
 		t.Fatalf("%d rows cannot be used, and %d are named", dry.Unfit, len(some))
 	}
@@ -95,7 +95,7 @@ func TestUnfitRowsAreBounded(t *testing.T) {
 	}
 	_, err = b.Run(t.Context())
 	f.ok(err)
-	if again := b.Unfit(""); !slices.Equal(again, some) {
+	if again := b.UnfitRows(""); !slices.Equal(again, some) {
 		t.Errorf("after they were read again: %v", again)
 	}
 }
@@ -120,7 +120,7 @@ derive:
 	b := f.builder(allNames(f.model)...)
 	_, err := b.Run(t.Context())
 	f.ok(err)
-	if all := b.Unfit(""); len(all) != 1 || !strings.Contains(all[0].Why, "cost * pieces is the number (hidden), not") {
+	if all := b.UnfitRows(""); len(all) != 1 || !strings.Contains(all[0].Why, "cost * pieces is the number (hidden), not") {
 		t.Errorf("%+v", all)
 	}
 }

@@ -142,7 +142,7 @@ func (w *world) comeAgain(ctx context.Context, records []events.Record, lot int)
 		if err := w.catchUp(ctx); err != nil {
 			return err
 		}
-		if err := (&reader.Follower{Runner: w.part.Runner}).Stepper().Again(ctx, time.Now(), w.delivered); err != nil {
+		if err := (&reader.Follower{Runner: w.part.Runner}).NewStepper().ApplyAgain(ctx, time.Now(), w.delivered); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func rowLine(m *model.Model, e *model.Entity, fields, row value.Item) []byte {
 // letters are the dead letters, a line for each.
 func (w *world) letters(ctx context.Context) (string, error) {
 	var lines []string
-	err := w.part.Runner.Dead(ctx, func(d deadletter.Letter) error {
+	err := w.part.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		d = d.Shown(w.part.Model)
 		line := []byte(`{"letter":`)
 		line = value.AppendPlain(line, value.OfString(string(d.Kind)))

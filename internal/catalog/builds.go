@@ -45,11 +45,11 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 		shown, building := row.Builds.Of(e)
 		age := now.Sub(shown.Announced)
 		repeats := again && (age > BuildLife || age < AuditAfter && shown.Announced.Before(asked))
-		lacks := p.lacks(row, e)
+		lacks := p.lacksTally(row, e)
 		switch {
 		case building.State != "":
 			begun = append(begun, building)
-		case !lacks && shown.State.Shown() && shown.State != owntable.BuildVerified && !repeats:
+		case !lacks && shown.State.IsShown() && shown.State != owntable.BuildVerified && !repeats:
 			begun = append(begun, shown)
 		case lacks || again:
 			fresh = append(fresh, e)
@@ -65,17 +65,17 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 // table whose stream is off.
 func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Identity, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
 	entered := was.Clone()
-	p.enter(&entered, Found{Now: now}) // what needs no build, and was not entered when the program was refused
-	begins := p.Begins(entered)
+	p.enterDerivations(&entered, Found{Now: now}) // what needs no build, and was not entered when the program was refused
+	begins := p.BegunHistories(entered)
 	p.beginHistory(&entered, now)
 	builds, fresh := p.Plan(entered, entities, again, asked, now)
-	begins = append(begins, seq.Flat(fresh, func(e string) []string { return p.Rebuilt(entered, e, true) })...)
-	if err := p.buildable(begins, tables); err != nil {
+	begins = append(begins, seq.Flat(fresh, func(e string) []string { return p.NotLive(entered, e, true) })...)
+	if err := p.refuseUnreadable(begins, tables); err != nil {
 		return was, nil, err
 	}
 	next, all := entered, entered.Clone()
 	for i, e := range fresh {
-		p.announce(&all, e, now)
+		p.enterBuild(&all, e, now)
 		if i == 0 {
 			next = all.Clone()
 		}
@@ -84,12 +84,12 @@ func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Iden
 	if len(builds)+len(fresh) == 0 && next.Same(was) {
 		return was, nil, nil
 	}
-	return next, builds, p.current(all, now)
+	return next, builds, p.refuseDifferent(all, now)
 }
 
-// Begins returns the history that a build begins, because it is not derived by the program's
+// BegunHistories returns the history that a build begins, because it is not derived by the program's
 // definition yet, sorted. Among it are feeds that go on with the lists of subscribers that they have.
-func (p *Program) Begins(row owntable.CatalogRow) (names []string) {
+func (p *Program) BegunHistories(row owntable.CatalogRow) (names []string) {
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
@@ -110,7 +110,7 @@ func goesOn(d *model.Derivation, is owntable.Derived) bool {
 // beginHistory enters the history that is not derived by the program's definition yet. No row tells it: it is complete
 // from now on, and the catalog keeps since when that is.
 func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) {
-	names := p.Begins(*row)
+	names := p.BegunHistories(*row)
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		if !slices.Contains(names, d.Name) {
@@ -124,21 +124,21 @@ func (p *Program) beginHistory(row *owntable.CatalogRow, now time.Time) {
 	}
 }
 
-// Lacks returns the entities that have tallies which are not live by the program's
+// LackingBuilds returns the entities that have tallies which are not live by the program's
 // definitions and can be built, sorted. Those that are being built are among them.
-func (p *Program) Lacks(row owntable.CatalogRow) (entities []string) {
-	return seq.Where(slices.Compact(slices.Sorted(maps.Values(p.built))), func(e string) bool { return p.lacks(row, e) })
+func (p *Program) LackingBuilds(row owntable.CatalogRow) (entities []string) {
+	return seq.Where(slices.Compact(slices.Sorted(maps.Values(p.built))), func(e string) bool { return p.lacksTally(row, e) })
 }
 
-// lacks reports whether an entity has a tally that is not live by the program's definition.
-func (p *Program) lacks(row owntable.CatalogRow, entity string) bool {
-	return len(p.Rebuilt(row, entity, false)) > 0
+// lacksTally reports whether an entity has a tally that is not live by the program's definition.
+func (p *Program) lacksTally(row owntable.CatalogRow, entity string) bool {
+	return len(p.NotLive(row, entity, false)) > 0
 }
 
-// Rebuilt returns the derivations of a build that are not live by the program's definition,
+// NotLive returns the derivations of a build that are not live by the program's definition,
 // or all of them, sorted.
-func (p *Program) Rebuilt(row owntable.CatalogRow, build string, all bool) (names []string) {
-	for _, i := range p.tallies(build) {
+func (p *Program) NotLive(row owntable.CatalogRow, build string, all bool) (names []string) {
+	for _, i := range p.tallyIndexes(build) {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
 		if all || is.State != owntable.Live && is.State != owntable.Verified || is.Hash != d.Hash && !goesOn(d, is) {
@@ -148,8 +148,8 @@ func (p *Program) Rebuilt(row owntable.CatalogRow, build string, all bool) (name
 	return names
 }
 
-// tallies returns the indexes of an entity's tallies.
-func (p *Program) tallies(entity string) (out []int) {
+// tallyIndexes returns the indexes of an entity's tallies.
+func (p *Program) tallyIndexes(entity string) (out []int) {
 	for i := range p.Derivations {
 		if p.built[p.Derivations[i].Name] == entity {
 			out = append(out, i)
@@ -158,8 +158,8 @@ func (p *Program) tallies(entity string) (out []int) {
 	return out
 }
 
-// announce enters a new build of an entity, and what is building by it.
-func (p *Program) announce(row *owntable.CatalogRow, entity string, now time.Time) {
+// enterBuild enters a new build of an entity, and what is building by it.
+func (p *Program) enterBuild(row *owntable.CatalogRow, entity string, now time.Time) {
 	b := owntable.Build{
 		Generation: row.Count + 2, Entity: entity, State: owntable.BuildBuilding, Since: now, Announced: now, Base: now.UnixMicro(),
 	}
@@ -170,7 +170,7 @@ func (p *Program) announce(row *owntable.CatalogRow, entity string, now time.Tim
 	}
 	b.Base += versions.Microseconds()
 	row.Builds = append(row.Builds, b)
-	for _, i := range p.tallies(entity) {
+	for _, i := range p.tallyIndexes(entity) {
 		d := &p.Derivations[i]
 		is := row.Derivations[d.Name]
 		if is.Hash != d.Hash || is.State != owntable.Live && is.State != owntable.Verified {
@@ -206,14 +206,14 @@ func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntabl
 	if to == owntable.BuildVerified {
 		state = owntable.Verified
 	}
-	for _, i := range p.tallies(b.Entity) {
+	for _, i := range p.tallyIndexes(b.Entity) {
 		d := &p.Derivations[i]
 		if is := next.Derivations[d.Name]; is.Hash == d.Hash && is.State != owntable.Retired {
 			next.Derivations[d.Name] = owntable.Derived{Hash: d.Hash, Generation: b.Generation, State: state, Since: now}
 		}
 	}
 	for i := range next.Builds {
-		if o := &next.Builds[i]; i != n && o.Entity == b.Entity && o.State.Shown() {
+		if o := &next.Builds[i]; i != n && o.Entity == b.Entity && o.State.IsShown() {
 			o.State, o.Since = owntable.BuildDropped, now
 		}
 	}
@@ -235,7 +235,7 @@ func (p *Program) handOver(b *owntable.Build, at Moment) {
 // HasMarks reports whether a build has ledgers or sets, and therefore marks until it has
 // handed over.
 func (p *Program) HasMarks(build string) bool {
-	return slices.ContainsFunc(p.tallies(build), func(i int) bool { return p.Derivations[i].Tally })
+	return slices.ContainsFunc(p.tallyIndexes(build), func(i int) bool { return p.Derivations[i].Tally })
 }
 
 // HandOver decides what the catalog becomes when builds could go over to positions: it
@@ -253,8 +253,8 @@ func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Mome
 	return next
 }
 
-// Unmarked decides what the catalog becomes when the marks of a build are gone.
-func Unmarked(was owntable.CatalogRow, generation int64, now time.Time) owntable.CatalogRow {
+// WithoutMarks decides what the catalog becomes when the marks of a build are gone.
+func WithoutMarks(was owntable.CatalogRow, generation int64, now time.Time) owntable.CatalogRow {
 	next := was.Clone()
 	for i := range next.Builds {
 		if b := &next.Builds[i]; b.Generation == generation && !b.HandOver.Passed.IsZero() && b.HandOver.Over.IsZero() {
@@ -270,7 +270,7 @@ func Abort(was owntable.CatalogRow, entities []string, now time.Time) (next ownt
 	next = was.Clone()
 	for i := range next.Builds {
 		b := &next.Builds[i]
-		if !slices.Contains(entities, b.Entity) || b.State.Shown() {
+		if !slices.Contains(entities, b.Entity) || b.State.IsShown() {
 			continue
 		}
 		if b.State == owntable.BuildBuilding {
@@ -288,8 +288,8 @@ func Abort(was owntable.CatalogRow, entities []string, now time.Time) (next ownt
 	return next, dropped
 }
 
-// Forget leaves out builds whose rows are removed.
-func Forget(was owntable.CatalogRow, gone []owntable.Build) owntable.CatalogRow {
+// ForgetBuilds leaves out builds whose rows are removed.
+func ForgetBuilds(was owntable.CatalogRow, gone []owntable.Build) owntable.CatalogRow {
 	next := was.Clone()
 	next.Builds = slices.DeleteFunc(next.Builds, func(b owntable.Build) bool {
 		return b.State == owntable.BuildDropped && slices.ContainsFunc(gone, func(o owntable.Build) bool { return o.Generation == b.Generation })
@@ -313,7 +313,7 @@ func (p *Program) ofBuild(row owntable.CatalogRow, name string, reads []string, 
 		b = shown
 	}
 	if p.built[name] == "" || b.Generation != is.Generation {
-		return refuse(ErrDefinition, "model %s: %s is of generation %d since %s, which this program does not know: use the weir that built it", p.Model, name, is.Generation, stamp(is.Since))
+		return newRefusal(ErrDefinition, "model %s: %s is of generation %d since %s, which this program does not know: use the weir that built it", p.Model, name, is.Generation, formatTime(is.Since))
 	}
 	from := b.Announced
 	if b.State == owntable.BuildVerified {
@@ -321,8 +321,8 @@ func (p *Program) ofBuild(row owntable.CatalogRow, name string, reads []string, 
 	}
 	for _, t := range reads {
 		if pin := row.Tables[t]; pin.Reader == "" && pin.Complete != owntable.CompleteWhole && now.Sub(from) > retention {
-			return refuse(ErrUnbuilt, "model %s: %s was built of the rows of %s on %s, and the stream of %s was not read since, which keeps its records for 24 hours: changes would be missing. "+
-				"Build it again: %s, after --abort if it is not live yet (%s)", p.Model, name, t, stamp(from), t, p.Command("build", "--again"), guide)
+			return newRefusal(ErrUnbuilt, "model %s: %s was built of the rows of %s on %s, and the stream of %s was not read since, which keeps its records for 24 hours: changes would be missing. "+
+				"Build it again: %s, after --abort if it is not live yet (%s)", p.Model, name, t, formatTime(from), t, p.Command("build", "--again"), guide)
 		}
 	}
 	return nil

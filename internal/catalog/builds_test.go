@@ -58,14 +58,14 @@ func TestBuildOfOlderRows(t *testing.T) {
 	}
 	w.must(w.start(p))
 	w.must(w.batch(p, Process, "rows", "more"))
-	if got := w.states(); got != "Album.count building, Album.votes building" || !w.row.Pending("Album.count") {
+	if got := w.states(); got != "Album.count building, Album.votes building" || !w.row.IsPending("Album.count") {
 		t.Error(got)
 	}
 	next, dropped := Abort(w.row, []string{"Album"}, w.now)
 	if len(dropped) != 1 {
 		t.Fatalf("%+v", dropped)
 	}
-	w.row = Forget(next, dropped)
+	w.row = ForgetBuilds(next, dropped)
 	if got := w.states(); got != "Album.count unbuilt, Album.votes unbuilt" || len(w.row.Builds) > 0 {
 		t.Error(got, w.row.Builds)
 	}
@@ -76,7 +76,7 @@ func TestBuildOfOlderRows(t *testing.T) {
 		t.Error("two builds have one number")
 	}
 	w.must(w.batch(p, Process, "rows"))
-	if got := w.states(); got != "Album.count live, Album.votes live" || w.row.Pending("Album.count") {
+	if got := w.states(); got != "Album.count live, Album.votes live" || w.row.IsPending("Album.count") {
 		t.Error(got)
 	}
 	if again, err := w.announce(p, false); err != nil || len(again) != 1 || again[0].Generation != b.Generation {
@@ -122,7 +122,7 @@ func TestBuildOfChanges(t *testing.T) {
 			}
 			during := w.row
 			next, dropped := Abort(w.row, []string{"Album"}, w.now)
-			w.row = Forget(next, dropped)
+			w.row = ForgetBuilds(next, dropped)
 			if got := w.states(); got != c.after+"" {
 				t.Error(got)
 			}
@@ -156,7 +156,7 @@ func TestBuildsOfOthers(t *testing.T) {
 	w.refused(err, ErrUnknown, "Album.votes is being built", "projector build albums, which ends that")
 	w.refused(w.start(less), ErrUnknown)
 	next, dropped := Abort(w.row, []string{"Album"}, w.now)
-	w.row = Forget(next, dropped)
+	w.row = ForgetBuilds(next, dropped)
 	w.row.Count++
 	w.built(less, false)
 	w.must(w.batch(less, Process, "rows"))

@@ -70,20 +70,20 @@ type Said func(context.Context, Switch) error
 // Start identifies the tables and decides whether the program may begin. The error wraps
 // ErrRefused if it may not. That no table has its stream on is a reason: the program would follow nothing.
 func (c *Catalog) Start(ctx context.Context, said Said) error {
-	return c.start(ctx, said, c.program.follows)
+	return c.startProgram(ctx, said, c.program.refuseUnread)
 }
 
-// start is Start, with a reason more to refuse. A batch has a stream that it came from, so no such reason is asked for it.
-func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.CatalogRow, Found) error) error {
-	found, err := c.found(ctx)
+// startProgram is Start, with a reason more to refuse. A batch has a stream that it came from, so no such reason is asked for it.
+func (c *Catalog) startProgram(ctx context.Context, said Said, refuses func(owntable.CatalogRow, Found) error) error {
+	found, err := c.identifyTables(ctx)
 	if err != nil {
 		return err
 	}
-	if found.Own, err = c.own(ctx); err != nil {
+	if found.Own, err = c.ownTableID(ctx); err != nil {
 		return err
 	}
 	for range attempts {
-		was, err := c.read(ctx)
+		was, err := c.readRow(ctx)
 		if err != nil {
 			return err
 		}
@@ -91,12 +91,12 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 		if err != nil {
 			return err
 		}
-		if !was.Read() {
-			if err := c.lost(ctx, found); err != nil {
+		if !was.WasRead() {
+			if err := c.noteLostRecords(ctx, found); err != nil {
 				return err
 			}
 		}
-		if err := c.restarted(ctx, was, &found); err != nil {
+		if err := c.findRestarted(ctx, was, &found); err != nil {
 			return err
 		}
 		if err := refuses(was, found); err != nil {
@@ -104,7 +104,7 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 		}
 		next, switched, refused := c.program.Start(was, found)
 		if !errors.Is(refused, ErrReplica) {
-			if err := c.fence(ctx, found); err != nil {
+			if err := c.fenceTables(ctx, found); err != nil {
 				return err
 			}
 		}
@@ -114,25 +114,25 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 			}
 		}
 		if refused == nil || !was.Same(next) {
-			if written, err := c.write(ctx, was, next); err != nil {
+			if written, err := c.replaceRow(ctx, was, next); err != nil {
 				return err
 			} else if !written {
 				continue
 			}
-			if begins(was, next) {
+			if beginsAnything(was, next) {
 				claims.fresh = nil
 			}
 		}
-		if err := c.overtake(ctx, found.behind); err != nil { // the catalog says by now what that lacks
+		if err := c.moveCheckpoints(ctx, found.behind); err != nil { // the catalog says by now what that lacks
 			return err
 		}
 		if refused == nil {
-			if done, err := c.claim(ctx, claims); err != nil {
+			if done, err := c.writeClaims(ctx, claims); err != nil {
 				return err
 			} else if !done {
 				continue
 			}
-			if err := c.remember(ctx, next); err != nil {
+			if err := c.readLeft(ctx, next); err != nil {
 				return err
 			}
 			c.mu.Lock()
@@ -144,8 +144,8 @@ func (c *Catalog) start(ctx context.Context, said Said, refuses func(owntable.Ca
 	return errBusy
 }
 
-// own returns the id of weir's own table.
-func (c *Catalog) own(ctx context.Context) (string, error) {
+// ownTableID returns the id of weir's own table.
+func (c *Catalog) ownTableID(ctx context.Context) (string, error) {
 	is, err := c.store.Identity(ctx, owntable.TableName)
 	if err != nil {
 		return "", fmt.Errorf("identifying table %s: %w", owntable.TableName, err)
@@ -165,8 +165,8 @@ func (c *Catalog) atOnce() int {
 	return identifiedAtOnce
 }
 
-// found identifies the model's tables.
-func (c *Catalog) found(ctx context.Context) (Found, error) {
+// identifyTables identifies the model's tables.
+func (c *Catalog) identifyTables(ctx context.Context) (Found, error) {
 	f := Found{Tables: map[string]store.Identity{}, Now: c.now(), Assume: c.opts.Assume, DeriveIn: c.opts.DeriveIn}
 	tables := slices.Sorted(maps.Keys(c.program.Needs))
 	are, errs := make([]store.Identity, len(tables)), make([]error, len(tables))
@@ -180,12 +180,12 @@ func (c *Catalog) found(ctx context.Context) (Found, error) {
 		}
 		f.Tables[t] = are[i]
 	}
-	c.identified(maps.Clone(f.Tables))
-	return f, c.passed(ctx, &f)
+	c.keepIdentities(maps.Clone(f.Tables))
+	return f, c.findOvertaken(ctx, &f)
 }
 
-// identified keeps what the model's tables are.
-func (c *Catalog) identified(tables map[string]store.Identity) {
+// keepIdentities keeps what the model's tables are.
+func (c *Catalog) keepIdentities(tables map[string]store.Identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tables = tables
@@ -198,17 +198,17 @@ func (c *Catalog) Tables(ctx context.Context) (map[string]store.Identity, error)
 	tables := c.tables
 	c.mu.Unlock()
 	if tables == nil {
-		found, err := c.found(ctx)
+		found, err := c.identifyTables(ctx)
 		return found.Tables, err
 	}
 	return tables, nil
 }
 
-// Off returns what Program.Off says of a table, nil if its stream is on. It identifies the table again, unless
+// StreamOff returns what Program.StreamsOff says of a table, nil if its stream is on. It identifies the table again, unless
 // open says that a shard of its stream gets records and the stream was on before.
-func (c *Catalog) Off(ctx context.Context, table string, open bool) (off, err error) {
+func (c *Catalog) StreamOff(ctx context.Context, table string, open bool) (off, err error) {
 	tables, err := c.Tables(ctx)
-	if err != nil || open && c.program.Off(tables)[table] == nil {
+	if err != nil || open && c.program.StreamsOff(tables)[table] == nil {
 		return nil, err
 	}
 	is, err := c.store.Identity(ctx, table)
@@ -217,14 +217,14 @@ func (c *Catalog) Off(ctx context.Context, table string, open bool) (off, err er
 	}
 	tables = maps.Clone(tables)
 	tables[table] = is
-	c.identified(tables)
-	return c.program.Off(tables)[table], nil
+	c.keepIdentities(tables)
+	return c.program.StreamsOff(tables)[table], nil
 }
 
-// passed finds the tables whose streams no longer have what comes after the model's checkpoints,
+// findOvertaken finds the tables whose streams no longer have what comes after the model's checkpoints,
 // in a store that numbers all changes in one order: another model, which ran alone, has trimmed
 // them. A store whose streams forget by time has readers that report a gap.
-func (c *Catalog) passed(ctx context.Context, f *Found) error {
+func (c *Catalog) findOvertaken(ctx context.Context, f *Found) error {
 	if c.store.Tip().Given.IsZero() {
 		return nil
 	}
@@ -257,9 +257,9 @@ func (c *Catalog) passed(ctx context.Context, f *Found) error {
 	return nil
 }
 
-// restarted finds the tables whose streams are others than those that are pinned, and do not certainly continue them. It
+// findRestarted finds the tables whose streams are others than those that are pinned, and do not certainly continue them. It
 // asks nothing of a table whose stream is the pinned one.
-func (c *Catalog) restarted(ctx context.Context, row owntable.CatalogRow, f *Found) error {
+func (c *Catalog) findRestarted(ctx context.Context, row owntable.CatalogRow, f *Found) error {
 	f.Restarted = map[string]bool{}
 	for t, is := range f.Tables {
 		pin := row.Tables[t]
@@ -275,8 +275,8 @@ func (c *Catalog) restarted(ctx context.Context, row owntable.CatalogRow, f *Fou
 	return nil
 }
 
-// overtake moves the checkpoints that passed has found to where the streams begin.
-func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
+// moveCheckpoints moves the checkpoints that passed has found to where the streams begin.
+func (c *Catalog) moveCheckpoints(ctx context.Context, behind []store.Write) error {
 	if len(behind) == 0 {
 		return nil
 	}
@@ -284,10 +284,10 @@ func (c *Catalog) overtake(ctx context.Context, behind []store.Write) error {
 	return store.Wrap(err, "moving checkpoints of model %s", c.model.Name)
 }
 
-// lost takes back that streams are complete, if a checkpoint of the model has moved and its
+// noteLostRecords takes back that streams are complete, if a checkpoint of the model has moved and its
 // catalog knows of no reader: the catalog's row was deleted, and a derivation that began now
 // would lack what lies before the checkpoint.
-func (c *Catalog) lost(ctx context.Context, found Found) error {
+func (c *Catalog) noteLostRecords(ctx context.Context, found Found) error {
 	moved := false
 	for rows, err := range store.Pages(ctx, c.store, owntable.RowsOf(owntable.Checkpoints(c.model.Name))) {
 		if err != nil {
@@ -328,14 +328,14 @@ var errBusy = errors.New("the catalog is changed by others all the time")
 func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.CatalogRow, error) {
 	for again := false; ; again = true {
 		if !c.isStarted() {
-			if err := c.start(ctx, said, ofAStream); err != nil {
+			if err := c.startProgram(ctx, said, ofAStream); err != nil {
 				return owntable.CatalogRow{}, err
 			}
 		}
 		row, err := c.Change(ctx, func(row owntable.CatalogRow) (owntable.CatalogRow, error) {
 			return c.program.Admit(row, b, c.now())
 		})
-		if !again && b.later(row) {
+		if !again && b.isLaterStream(row) {
 			c.startAgain()
 		}
 		if again || c.isStarted() {
@@ -365,7 +365,7 @@ func (c *Catalog) startAgain() {
 // that, and may be called several times. It returns the catalog as it is afterwards.
 func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (owntable.CatalogRow, error)) (owntable.CatalogRow, error) {
 	for range attempts {
-		was, err := c.read(ctx)
+		was, err := c.readRow(ctx)
 		if err == nil {
 			err = c.elsewhereNow()
 		}
@@ -376,7 +376,7 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 		if err != nil || was.Same(next) {
 			return was, err
 		}
-		if _, err := c.write(ctx, was, next); err != nil {
+		if _, err := c.replaceRow(ctx, was, next); err != nil {
 			return was, err
 		}
 		// What it has become, by this program or another, is read and decided again.
@@ -384,9 +384,9 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 	return owntable.CatalogRow{}, errBusy
 }
 
-// Index notes that every reader keeps the documents of a search generation from now on, or of none if it is "". Readers with
+// SetSearchGeneration notes that every reader keeps the documents of a search generation from now on, or of none if it is "". Readers with
 // another one are refused.
-func (c *Catalog) Index(ctx context.Context, generation string) error {
+func (c *Catalog) SetSearchGeneration(ctx context.Context, generation string) error {
 	_, err := c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		was.Search = generation
 		return was, nil
@@ -394,9 +394,9 @@ func (c *Catalog) Index(ctx context.Context, generation string) error {
 	return err
 }
 
-// Pin returns what the catalog has of a table: among others, who reads its stream since when.
-func (c *Catalog) Pin(ctx context.Context, table string) (owntable.Pin, error) {
-	row, err := c.read(ctx)
+// PinOf returns what the catalog has of a table: among others, who reads its stream since when.
+func (c *Catalog) PinOf(ctx context.Context, table string) (owntable.Pin, error) {
+	row, err := c.readRow(ctx)
 	return row.Tables[table], err
 }
 
@@ -404,7 +404,7 @@ func (c *Catalog) Pin(ctx context.Context, table string) (owntable.Pin, error) {
 // batch on, programs that derive it are refused. What building says is as for Program.Retire. The error wraps ErrTable if
 // the model is another one of the same name.
 func (c *Catalog) Retire(ctx context.Context, building bool) (retired []string, err error) {
-	found, err := c.found(ctx)
+	found, err := c.identifyTables(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -420,10 +420,10 @@ func (c *Catalog) Retire(ctx context.Context, building bool) (retired []string, 
 	return slices.Compact(retired), err
 }
 
-// Made notes that weir has just made a table with its stream. Call it before anything can
+// NoteTableMade notes that weir has just made a table with its stream. Call it before anything can
 // be written to the table that its stream might lose. A table under this name that was
 // read before stays pinned, and Start refuses the new one.
-func (c *Catalog) Made(ctx context.Context, table string) error {
+func (c *Catalog) NoteTableMade(ctx context.Context, table string) error {
 	is, err := c.store.Identity(ctx, table)
 	if err != nil {
 		return fmt.Errorf("identifying table %s: %w", table, err)
@@ -445,9 +445,9 @@ func (c *Catalog) Made(ctx context.Context, table string) error {
 	return err
 }
 
-// read reads the row. It decodes only a row that it has not decoded before.
+// readRow reads the row. It decodes only a row that it has not decoded before.
 // The row that it returns shares memory with later calls: Clone it before changing it.
-func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
+func (c *Catalog) readRow(ctx context.Context) (owntable.CatalogRow, error) {
 	c.mu.Lock()
 	held := c.held
 	c.mu.Unlock()
@@ -469,7 +469,7 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	for i := range held {
 		now := held[i]
 		now.RegionFence = owntable.RegionFenceFrom(rows[i+1])
-		c.moved = errors.Join(c.moved, c.elsewhere(now))
+		c.moved = errors.Join(c.moved, c.refuseOtherRegion(now))
 	}
 	if c.seen != nil && value.EqualItems(c.seen, is) {
 		return c.row, nil
@@ -488,15 +488,15 @@ func (c *Catalog) read(ctx context.Context) (owntable.CatalogRow, error) {
 	return row, nil
 }
 
-// write replaces the row unless it has changed since it was read; written says which. A row
+// replaceRow replaces the row unless it has changed since it was read; written says which. A row
 // that is to stay as it is is not written. Where something begins, the tables are claimed in the same transaction.
-func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
+func (c *Catalog) replaceRow(ctx context.Context, was, next owntable.CatalogRow) (written bool, err error) {
 	if was.Count > 0 && was.Same(next) {
 		return true, nil
 	}
 	ws := []store.Write{was.Becomes(owntable.Catalog(c.model.Name), next)}
-	if begins(was, next) {
-		if err := c.leaves(ctx, was, next); err != nil {
+	if beginsAnything(was, next) {
+		if err := c.writeFootprints(ctx, was, next); err != nil {
 			return false, err
 		}
 		claims, err := c.claimsOf(ctx, next.Tables, nil)
@@ -517,10 +517,10 @@ func (c *Catalog) write(ctx context.Context, was, next owntable.CatalogRow) (wri
 }
 
 // Row returns the catalog as it is.
-func (c *Catalog) Row(ctx context.Context) (owntable.CatalogRow, error) { return c.read(ctx) }
+func (c *Catalog) Row(ctx context.Context) (owntable.CatalogRow, error) { return c.readRow(ctx) }
 
-// Seen returns the catalog as it was last read, for what need not be current.
-func (c *Catalog) Seen() owntable.CatalogRow {
+// LastSeen returns the catalog as it was last read, for what need not be current.
+func (c *Catalog) LastSeen() owntable.CatalogRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.row
@@ -538,7 +538,7 @@ func (c *Catalog) Unfinished(ctx context.Context, of []string) ([]string, error)
 	c.mu.Unlock()
 	if old < 0 || old >= lookEvery {
 		var err error
-		if row, err = c.read(ctx); err != nil {
+		if row, err = c.readRow(ctx); err != nil {
 			return nil, err
 		}
 		c.mu.Lock()
@@ -552,14 +552,14 @@ func (c *Catalog) Unfinished(ctx context.Context, of []string) ([]string, error)
 	return c.program.Unfinished(row, tables, of), nil
 }
 
-// Look returns the catalog as it is, and why this program would be refused if it started
+// ReadAndCheck returns the catalog as it is, and why this program would be refused if it started
 // now, nil if it would not. It writes nothing.
-func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, err error) {
-	found, err := c.found(ctx)
+func (c *Catalog) ReadAndCheck(ctx context.Context) (row owntable.CatalogRow, refused, err error) {
+	found, err := c.identifyTables(ctx)
 	if err != nil {
 		return row, nil, err
 	}
-	if row, err = c.read(ctx); err != nil {
+	if row, err = c.readRow(ctx); err != nil {
 		return row, nil, err
 	}
 	if _, err := c.claimsOf(ctx, pinsOf(found), nil); errors.Is(err, ErrRefused) {
@@ -567,20 +567,20 @@ func (c *Catalog) Look(ctx context.Context) (row owntable.CatalogRow, refused, e
 	} else if err != nil {
 		return row, nil, err
 	}
-	if err := c.restarted(ctx, row, &found); err != nil {
+	if err := c.findRestarted(ctx, row, &found); err != nil {
 		return row, nil, err
 	}
-	if refused = c.program.follows(row, found); refused == nil {
+	if refused = c.program.refuseUnread(row, found); refused == nil {
 		_, _, refused = c.program.Start(row, found)
 	}
 	if refused == nil {
-		all, err := c.fences(ctx, found)
+		all, err := c.readFences(ctx, found)
 		if err != nil {
 			return row, nil, err
 		}
 		for _, f := range all {
 			if f.Region != "" {
-				refused = cmp.Or(refused, c.elsewhere(f))
+				refused = cmp.Or(refused, c.refuseOtherRegion(f))
 			}
 		}
 	}

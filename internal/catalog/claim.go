@@ -66,7 +66,7 @@ func (c *Catalog) claimsOf(ctx context.Context, is, was map[string]owntable.Pin)
 			}
 			continue
 		case has != "" && has != c.model.Name:
-			if err := c.taken(ctx, of[i], has); err != nil {
+			if err := c.refuseTaken(ctx, of[i], has); err != nil {
 				return out, err
 			}
 		}
@@ -78,8 +78,8 @@ func (c *Catalog) claimsOf(ctx context.Context, is, was map[string]owntable.Pin)
 	return out, nil
 }
 
-// taken refuses a table that belongs to another model, unless that one derives nothing any more.
-func (c *Catalog) taken(ctx context.Context, pin owntable.Pin, other string) error {
+// refuseTaken refuses a table that belongs to another model, unless that one derives nothing any more.
+func (c *Catalog) refuseTaken(ctx context.Context, pin owntable.Pin, other string) error {
 	row, err := store.GetRow(ctx, c.store, owntable.Catalog(other))
 	if err != nil {
 		return fmt.Errorf("reading the catalog of model %s: %w", other, err)
@@ -94,7 +94,7 @@ func (c *Catalog) taken(ctx context.Context, pin owntable.Pin, other string) err
 	}
 	for _, name := range slices.Sorted(maps.Keys(is.Derivations)) {
 		if has && isLive(is.Derivations[name]) && !isSearch(name) {
-			return refuse(ErrModel, "table %s belongs to model %s, which derives %s, and this is model %s: two models on one table would take each other's values for their own. "+
+			return newRefusal(ErrModel, "table %s belongs to model %s, which derives %s, and this is model %s: two models on one table would take each other's values for their own. "+
 				"Put both into one model file. If model %s is to derive nothing any more, take all of derive out of its file, and build it: projector build FILE (%s)",
 				tableName(pin), other, name, c.model.Name, other, guide)
 		}
@@ -118,9 +118,9 @@ func (c *Catalog) TakenBy(ctx context.Context, table string) (other string, err 
 	return other, err
 }
 
-// claim writes claims that are missing, and gives up tables that the model no longer derives from. done is false if another
+// writeClaims writes claims that are missing, and gives up tables that the model no longer derives from. done is false if another
 // program has changed one of the rows: read them again.
-func (c *Catalog) claim(ctx context.Context, of claims) (done bool, err error) {
+func (c *Catalog) writeClaims(ctx context.Context, of claims) (done bool, err error) {
 	ws := slices.Concat(of.fresh, of.left)
 	if len(ws) == 0 {
 		return true, nil
@@ -171,9 +171,9 @@ func isLive(is owntable.Derived) bool {
 	return is.State != "" && is.State != owntable.Retired && is.State != owntable.Unbuilt
 }
 
-// begins reports whether something is derived by one catalog that another one does not derive, or derives by another
+// beginsAnything reports whether something is derived by one catalog that another one does not derive, or derives by another
 // definition.
-func begins(was, next owntable.CatalogRow) bool {
+func beginsAnything(was, next owntable.CatalogRow) bool {
 	for name, is := range next.Derivations {
 		if before := was.Derivations[name]; isLive(is) && (!isLive(before) || before.Hash != is.Hash) {
 			return true

@@ -77,9 +77,9 @@ type refusal struct {
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.kind }
 
-// refuse makes a refusal of a kind that callers ask for by errors.Is, with a text for people that
+// newRefusal makes a refusal of a kind that callers ask for by errors.Is, with a text for people that
 // names the command which helps.
-func refuse(kind error, format string, args ...any) error {
+func newRefusal(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }
 
@@ -169,7 +169,7 @@ type Found struct {
 // read a table, nothing begins with a refusal.
 func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
 	next = was.Clone()
-	if err := p.Fits(was, f); err != nil {
+	if err := p.CheckTables(was, f); err != nil {
 		return was, nil, err
 	}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
@@ -181,14 +181,14 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		case other && pin.Reader != "":
 			switched = append(switched, Switch{Table: t, From: pin.Stream, To: is.Stream})
 		case other: // what was written since the builds were announced, no program reads any more
-			p.lose(&next, f.Now, func(d *model.Derivation, is owntable.Derived) bool {
+			p.makeUnbuilt(&next, f.Now, func(d *model.Derivation, is owntable.Derived) bool {
 				return d == nil && is.Generation > 1 || d != nil && slices.Contains(d.Reads, t) && (is.Generation > 1 || p.hasBuild(was, d.Name))
 			})
 		}
-		next.Tables[t] = pinned(t, pin, is, f)
+		next.Tables[t] = pinAfterStart(t, pin, is, f)
 		if to, passed := f.Passed[t]; passed {
 			reads := func(d *model.Derivation, _ owntable.Derived) bool { return d == nil || slices.Contains(d.Reads, t) }
-			p.lose(&next, f.Now, reads)
+			p.makeUnbuilt(&next, f.Now, reads)
 			if pin.Reader != "" && slices.ContainsFunc(p.Derivations, func(d model.Derivation) bool { return d.History && slices.Contains(d.Reads, t) }) {
 				switched = append(switched, Switch{Table: t, To: to.String(), Passed: true})
 			}
@@ -196,14 +196,14 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 	}
 	if f.Own != "" {
 		if was.Own != "" && was.Own != f.Own { // its ledgers are older than what rows show
-			p.lose(&next, f.Now, allLack)
+			p.makeUnbuilt(&next, f.Now, allLack)
 		}
 		next.Own = f.Own
 	}
 	lost := next.Clone()
-	p.enter(&next, f)
-	if err := p.current(next, f.Now); err != nil {
-		if was.Read() {
+	p.enterDerivations(&next, f)
+	if err := p.refuseDifferent(next, f.Now); err != nil {
+		if was.WasRead() {
 			withoutBegun(&next, lost)
 		}
 		return next, switched, err
@@ -227,9 +227,9 @@ func withoutBegun(next *owntable.CatalogRow, was owntable.CatalogRow) {
 // allLack says that everything lacks changes.
 func allLack(*model.Derivation, owntable.Derived) bool { return true }
 
-// lose makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the
+// makeUnbuilt makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the
 // builds that count it and are not shown yet. d is nil for what another program derives.
-func (p *Program) lose(next *owntable.CatalogRow, now time.Time, lacks func(d *model.Derivation, is owntable.Derived) bool) {
+func (p *Program) makeUnbuilt(next *owntable.CatalogRow, now time.Time, lacks func(d *model.Derivation, is owntable.Derived) bool) {
 	lost := map[string]bool{} // names of builds; "" for one that this program does not know
 	unbuilt := func(name string, is owntable.Derived) {
 		next.Derivations[name] = owntable.Derived{Hash: is.Hash, Generation: max(is.Generation, 2), State: owntable.Unbuilt, Since: now}
@@ -266,36 +266,36 @@ func (p *Program) lose(next *owntable.CatalogRow, now time.Time, lacks func(d *m
 func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 	switch {
 	case is.Strong:
-		return refuse(ErrReplica, "table %s is a global table with multi-region strong consistency, which has neither transactions nor TTL; weir needs both: use a global table with eventual consistency (%s)", t, guide)
+		return newRefusal(ErrReplica, "table %s is a global table with multi-region strong consistency, which has neither transactions nor TTL; weir needs both: use a global table with eventual consistency (%s)", t, guide)
 	case is.Replicas == "" || in != "" && in == is.Region:
 		return nil
 	case in == "":
-		return refuse(ErrReplica, "table %s is replicated between %s and %s. One region derives, and the others receive what it derives with the rows; say which, the same in all of them: --derive-in %s, or WEIR_DERIVE_IN (%s)",
+		return newRefusal(ErrReplica, "table %s is replicated between %s and %s. One region derives, and the others receive what it derives with the rows; say which, the same in all of them: --derive-in %s, or WEIR_DERIVE_IN (%s)",
 			t, is.Region, strings.ReplaceAll(is.Replicas, ",", ", "), is.Region, guide)
 	}
-	return refuse(ErrReplica, "table %s is derived in %s. This is %s, which receives what is derived there with the rows: run nothing that derives here (%s)", t, in, is.Region, guide)
+	return newRefusal(ErrReplica, "table %s is derived in %s. This is %s, which receives what is derived there with the rows: run nothing that derives here (%s)", t, in, is.Region, guide)
 }
 
-// Fits refuses tables that are not those that are pinned, or lack what is needed: a stream, its images, a
+// CheckTables refuses tables that are not those that are pinned, or lack what is needed: a stream, its images, a
 // key. It is pure. The error says which table, what differs, and the command or the page that helps.
-func (p *Program) Fits(row owntable.CatalogRow, f Found) error {
+func (p *Program) CheckTables(row owntable.CatalogRow, f Found) error {
 	if err := p.sharesTables(row, f.Tables); err != nil {
 		return err
 	}
 	for _, t := range slices.Sorted(maps.Keys(p.Needs)) {
 		pin, is := row.Tables[t], f.Tables[t]
-		if err := p.fits(t, pin, is); err != nil {
+		if err := p.checkTable(t, pin, is); err != nil {
 			return err
 		}
 		if pin.ID != "" && is.ID != pin.ID && (pin.Reader != "" || p.builtFrom(row, t)) {
-			return refuse(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
+			return newRefusal(ErrTable, "table %s is another one than the table that weir derived from: its id is %s, and was %s. "+
 				"It was dropped and made again, or restored under its name, or the names of tables (--tables) are others; ledgers in table %s belong to the rows of the old one. "+
 				"Start over with an own table of its own, for which nothing is derived yet (another --stage), or drop table %s too; see %s",
 				t, is.ID, pin.ID, owntable.TableName, owntable.TableName, guide)
 		}
 		searches := slices.ContainsFunc(p.searches, func(d model.Derivation) bool { return slices.Contains(d.Reads, t) })
 		if f.Restarted[t] && (pin.Reader != "" || searches) {
-			return refuse(ErrTable, "the stream of %s was switched off and on again (from %s to %s), and the new one may have sequence numbers below those of the old one, which table %s, search indexes and rows carry: changes would be taken for older ones, and left out. "+
+			return newRefusal(ErrTable, "the stream of %s was switched off and on again (from %s to %s), and the new one may have sequence numbers below those of the old one, which table %s, search indexes and rows carry: changes would be taken for older ones, and left out. "+
 				"Stop all programs that derive here, delete the event source mapping of the old stream and table %s, and begin again, with %s, then %s (%s, A stream that was switched off)",
 				t, pin.Stream, is.Stream, owntable.TableName, owntable.TableName, p.Command("deploy tables"), p.Command("build"), operations)
 		}
@@ -324,7 +324,7 @@ func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.I
 			}
 		}
 	}
-	return refuse(ErrTable, "model %s derives from %s in this stage, and this file of the same name has %s instead. Give it a stage of its own (--stage), or another name; "+
+	return newRefusal(ErrTable, "model %s derives from %s in this stage, and this file of the same name has %s instead. Give it a stage of its own (--stage), or another name; "+
 		"or, if nothing is to derive from the former tables any more, build a file of this name first that derives nothing: projector build FILE (%s)",
 		p.Model, strings.Join(slices.Sorted(maps.Keys(row.Tables)), ", "), strings.Join(slices.Sorted(maps.Keys(p.Needs)), ", "), guide)
 }
@@ -332,21 +332,21 @@ func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.I
 // builtFrom reports whether something was built, or is being built, from the rows of a table.
 func (p *Program) builtFrom(row owntable.CatalogRow, t string) bool {
 	return slices.ContainsFunc(row.Builds.Counting(), func(b owntable.Build) bool {
-		of := p.tallies(b.Entity) // none if another model builds it
+		of := p.tallyIndexes(b.Entity) // none if another model builds it
 		return len(of) == 0 || slices.ContainsFunc(of, func(i int) bool { return slices.Contains(p.Derivations[i].Reads, t) })
 	})
 }
 
-// fits refuses a table that lacks what is needed.
-func (p *Program) fits(t string, pin owntable.Pin, is store.Identity) error {
+// checkTable refuses a table that lacks what is needed.
+func (p *Program) checkTable(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
 	case is.ID == "":
-		return refuse(ErrTable, "there is no table %s, or none that has the name which --tables gives it; %s makes it", t, p.Command("deploy tables"))
+		return newRefusal(ErrTable, "there is no table %s, or none that has the name which --tables gives it; %s makes it", t, p.Command("deploy tables"))
 	case is.Stream == "" && pin.Reader == "":
-		return refuse(ErrTable, "table %s has no stream; switch one on with %s: %s", t, need, p.switchOn(t, is))
+		return newRefusal(ErrTable, "table %s has no stream; switch one on with %s: %s", t, need, p.switchOn(t, is))
 	case is.Stream != "" && !is.Images.Has(need):
-		return refuse(ErrImages, "the stream of %s has %s, and model %s needs %s: what a row was before is not in its records, so no change could be taken back. "+
+		return newRefusal(ErrImages, "the stream of %s has %s, and model %s needs %s: what a row was before is not in its records, so no change could be taken back. "+
 			"Switch the stream off, and on again with %s; what is written in between is in no stream, so stop writing meanwhile", t, is.Images, p.Model, need, need)
 	}
 	return nil
@@ -361,13 +361,13 @@ func (p *Program) switchOn(t string, is store.Identity) string {
 	return fmt.Sprintf("aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s", name, p.Needs[t])
 }
 
-// Off says of each table whose stream is off what that means, and the commands that help. What is written to such
+// StreamsOff says of each table whose stream is off what that means, and the commands that help. What is written to such
 // a table is in no stream, so values that are derived from it stay as they are.
-func (p *Program) Off(tables map[string]store.Identity) map[string]error {
+func (p *Program) StreamsOff(tables map[string]store.Identity) map[string]error {
 	off := map[string]error{}
 	for t, is := range tables {
 		if _, ours := p.Needs[t]; ours && is.ID != "" && is.Stream == "" {
-			off[t] = refuse(ErrTable, "the stream of table %s is off: what is written to the table is in no stream, and nothing is derived from it. "+
+			off[t] = newRefusal(ErrTable, "the stream of table %s is off: what is written to the table is in no stream, and nothing is derived from it. "+
 				"Switch it on: %s; start a process, which reports the gap, and derive again what lacks the changes: %s (%s)",
 				t, p.switchOn(t, is), p.Command("build", "--again"), guide)
 		}
@@ -375,10 +375,10 @@ func (p *Program) Off(tables map[string]store.Identity) map[string]error {
 	return off
 }
 
-// follows refuses a program that would follow nothing: programs of the model have read the streams of all
+// refuseUnread refuses a program that would follow nothing: programs of the model have read the streams of all
 // tables that it derives from, and now these are off. While one is on, the program serves what that one tells.
-func (p *Program) follows(row owntable.CatalogRow, f Found) error {
-	off := p.Off(f.Tables)
+func (p *Program) refuseUnread(row owntable.CatalogRow, f Found) error {
+	off := p.StreamsOff(f.Tables)
 	for _, t := range p.reads {
 		if pin := row.Tables[t]; off[t] == nil || pin.Reader == "" || pin.ID != f.Tables[t].ID {
 			return nil
@@ -390,24 +390,24 @@ func (p *Program) follows(row owntable.CatalogRow, f Found) error {
 	return off[p.reads[0]]
 }
 
-// buildable refuses to build derivations beside a stream that is off: what is written after their rows are read
+// refuseUnreadable refuses to build derivations beside a stream that is off: what is written after their rows are read
 // would be missing from them.
-func (p *Program) buildable(names []string, tables map[string]store.Identity) error {
-	off := p.Off(tables)
+func (p *Program) refuseUnreadable(names []string, tables map[string]store.Identity) error {
+	off := p.StreamsOff(tables)
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		for _, t := range d.Reads {
 			if slices.Contains(names, d.Name) && off[t] != nil {
-				return refuse(ErrTable, "%s cannot be built: %v. To build only what is derived from other tables, name it", d.Name, off[t])
+				return newRefusal(ErrTable, "%s cannot be built: %v. To build only what is derived from other tables, name it", d.Name, off[t])
 			}
 		}
 	}
 	return nil
 }
 
-// pinned is a table's pin after a start. Until its stream was read, another table or stream
+// pinAfterStart is a table's pin after a start. Until its stream was read, another table or stream
 // takes its place, and it is found out again whether the stream is complete.
-func pinned(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
+func pinAfterStart(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin {
 	switch {
 	case pin.Reader != "" || pin.ID == is.ID && pin.Stream == is.Stream:
 	case pin.ID == is.ID && !f.Restarted[t]:
@@ -445,10 +445,10 @@ func pinned(t string, pin owntable.Pin, is store.Identity, f Found) owntable.Pin
 	return pin
 }
 
-// complete reports whether the stream of a table has, or had when weir began to read it,
+// isComplete reports whether the stream of a table has, or had when weir began to read it,
 // every change since the table was made. A stream that is not read for longer than it
 // keeps records may have lost some.
-func complete(pin owntable.Pin, now time.Time) bool {
+func isComplete(pin owntable.Pin, now time.Time) bool {
 	switch pin.Complete {
 	case owntable.CompleteMade:
 		return pin.Reader != "" || pin.Made.IsZero() || now.Sub(pin.Made) < retention
@@ -458,16 +458,16 @@ func complete(pin owntable.Pin, now time.Time) bool {
 	return false
 }
 
-// enter enters the program's derivations where they can begin, and removes what no values
+// enterDerivations enters the program's derivations where they can begin, and removes what no values
 // belong to: entries of other definitions before anything was read.
-func (p *Program) enter(next *owntable.CatalogRow, f Found) {
-	read := next.Read()
+func (p *Program) enterDerivations(next *owntable.CatalogRow, f Found) {
+	read := next.WasRead()
 	ours := map[string]bool{}
 	for _, d := range p.Derivations {
 		ours[d.Name] = true
 		is, there := next.Derivations[d.Name]
 		isRead := slices.ContainsFunc(d.Reads, func(t string) bool { return next.Tables[t].Reader != "" })
-		lacks := slices.ContainsFunc(d.Reads, func(t string) bool { return !complete(next.Tables[t], f.Now) })
+		lacks := slices.ContainsFunc(d.Reads, func(t string) bool { return !isComplete(next.Tables[t], f.Now) })
 		lapsed := there && is.Generation == 1 && !isRead && lacks && !d.History // it began, read nothing, and its stream has forgotten something
 		if there && is.Hash == d.Hash && is.State != owntable.Unbuilt && is.State != owntable.Retired && !lapsed || p.hasBuild(*next, d.Name) {
 			continue
@@ -509,8 +509,8 @@ const retiredLife = 30 * 24 * time.Hour
 // is one of them. So is a search that is named in the place of an entity, if its index is no longer updated or reads what
 // is not finished; whether an index is filled is asked elsewhere.
 func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Identity, of []string) (names []string) {
-	off := p.Off(tables)
-	lacks := p.partial(row, off)
+	off := p.StreamsOff(tables)
+	lacks := p.partialDerivations(row, off)
 	for _, d := range p.Derivations {
 		if lacks[d.Name] && slices.Contains(of, d.Into) {
 			names = append(names, d.Name)
@@ -532,7 +532,7 @@ func readsOff(d *model.Derivation, off map[string]error) bool {
 
 // WaitFor returns, by derivation, the names of those that it reads and that are not complete, sorted.
 func (p *Program) WaitFor(row owntable.CatalogRow) map[string][]string {
-	out, lacks := map[string][]string{}, p.partial(row, nil)
+	out, lacks := map[string][]string{}, p.partialDerivations(row, nil)
 	for _, d := range p.Derivations {
 		if of := slices.DeleteFunc(slices.Clone(d.After), func(name string) bool { return !lacks[name] }); len(of) > 0 {
 			out[d.Name] = of
@@ -541,9 +541,9 @@ func (p *Program) WaitFor(row owntable.CatalogRow) map[string][]string {
 	return out
 }
 
-// partial returns the derivations that are not complete by their definitions in the model, or read a table whose stream
+// partialDerivations returns the derivations that are not complete by their definitions in the model, or read a table whose stream
 // is off, and those that read what these make.
-func (p *Program) partial(row owntable.CatalogRow, off map[string]error) map[string]bool {
+func (p *Program) partialDerivations(row owntable.CatalogRow, off map[string]error) map[string]bool {
 	lacks := map[string]bool{}
 	for _, d := range p.Derivations {
 		is := row.Derivations[d.Name]
@@ -570,9 +570,9 @@ type Batch struct {
 	Labels map[string]string // by table: the label of the stream that it came from, if that is known
 }
 
-// later reports whether a batch came from a later stream of a table than the one that is pinned.
+// isLaterStream reports whether a batch came from a later stream of a table than the one that is pinned.
 // Labels sort in the order in which streams were made.
-func (b *Batch) later(row owntable.CatalogRow) bool {
+func (b *Batch) isLaterStream(row owntable.CatalogRow) bool {
 	for t, label := range b.Labels {
 		if pin := row.Tables[t]; pin.Stream != "" && label > pin.Stream {
 			return true
@@ -581,15 +581,15 @@ func (b *Batch) later(row owntable.CatalogRow) bool {
 	return false
 }
 
-// earlier refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
+// refuseEarlier refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
 // changes, and its sequence numbers may be above those of all later streams.
-func (b *Batch) earlier(row owntable.CatalogRow) error {
+func (b *Batch) refuseEarlier(row owntable.CatalogRow) error {
 	for _, t := range slices.Sorted(maps.Keys(b.Labels)) {
 		pin, label := row.Tables[t], b.Labels[t]
 		if !madeBefore(label, pin.First) {
 			continue
 		}
-		return refuse(ErrTable, "these events are of an earlier stream of table %s (%s), which was switched off before table %s knew it; the first one that it knows is %s. What they say is in the rows, and their sequence numbers may be above those of later changes. "+
+		return newRefusal(ErrTable, "these events are of an earlier stream of table %s (%s), which was switched off before table %s knew it; the first one that it knows is %s. What they say is in the rows, and their sequence numbers may be above those of later changes. "+
 			"Delete the event source mapping of the earlier stream; the function needs one of the stream that is on (%s, A stream that was switched off)",
 			t, label, owntable.TableName, pin.First, operations)
 	}
@@ -609,10 +609,10 @@ func madeBefore(label, other string) bool {
 // the batch was received. If next says something else, it must be written first: the reader
 // begins.
 func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next owntable.CatalogRow, err error) {
-	if err := p.current(row, now); err != nil {
+	if err := p.refuseDifferent(row, now); err != nil {
 		return row, err
 	}
-	if err := b.earlier(row); err != nil {
+	if err := b.refuseEarlier(row); err != nil {
 		return row, err
 	}
 	next = row
@@ -629,14 +629,14 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	return next, nil
 }
 
-// current refuses a catalog that does not have exactly what this program derives.
+// refuseDifferent refuses a catalog that does not have exactly what this program derives.
 // Of several reasons one is given.
-func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
+func (p *Program) refuseDifferent(row owntable.CatalogRow, now time.Time) error {
 	ours := map[string]bool{}
 	for i := range p.Derivations {
 		d := &p.Derivations[i]
 		ours[d.Name] = true
-		if err := p.entry(row, d, now); err != nil {
+		if err := p.refuseEntry(row, d, now); err != nil {
 			return err
 		}
 	}
@@ -646,75 +646,75 @@ func (p *Program) current(row owntable.CatalogRow, now time.Time) error {
 			continue
 		}
 		if is.State == owntable.Building {
-			return refuse(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
-				"If the model no longer has %s: %s, which ends that (%s)", p.Model, name, stamp(is.Since), name, p.Command("build"), guide)
+			return newRefusal(ErrUnknown, "model %s: %s is being built since %s, and this program does not know it. If this program is older than the one that builds, replace it. "+
+				"If the model no longer has %s: %s, which ends that (%s)", p.Model, name, formatTime(is.Since), name, p.Command("build"), guide)
 		}
-		return refuse(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
-			"If the model no longer has %s: %s, which retires it (%s)", p.Model, name, stamp(is.Since), name, p.Command("build"), guide)
+		return newRefusal(ErrUnknown, "model %s: %s is derived since %s, and this program does not know it. If this program is older than another that runs, replace it. "+
+			"If the model no longer has %s: %s, which retires it (%s)", p.Model, name, formatTime(is.Since), name, p.Command("build"), guide)
 	}
 	return nil
 }
 
-// entry refuses a derivation of the program that the catalog has otherwise.
-func (p *Program) entry(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
+// refuseEntry refuses a derivation of the program that the catalog has otherwise.
+func (p *Program) refuseEntry(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	is, there := row.Derivations[d.Name]
 	switch {
 	case !there || is.State == owntable.Unbuilt:
-		return p.unbuilt(row, d, now)
+		return p.unbuiltReason(row, d, now)
 	case is.State == owntable.Retired:
-		return refuse(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it%s",
-			p.Model, d.Name, stamp(is.Since), p.orBuild(d.Name, "; or, if the model has it again, %s derives it from the rows"))
+		return newRefusal(ErrDefinition, "model %s: %s is retired since %s, and this program derives it: replace the program by one whose model no longer has it%s",
+			p.Model, d.Name, formatTime(is.Since), p.orBuild(d.Name, "; or, if the model has it again, %s derives it from the rows"))
 	case is.Hash != d.Hash && is.State == owntable.Building:
-		return refuse(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: %s (%s)",
-			p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.Command("build", "--abort"), guide)
+		return newRefusal(ErrDefinition, "model %s: %s is being built by another definition since %s (%s; this program has %s). Go back to the model by which it is built; or end that build: %s (%s)",
+			p.Model, d.Name, formatTime(is.Since), is.Hash, d.Hash, p.Command("build", "--abort"), guide)
 	case is.Hash != d.Hash:
-		return refuse(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). "+
-			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, stamp(is.Since), is.Hash, d.Hash, p.derive(row, d), guide)
+		return newRefusal(ErrDefinition, "model %s: the values of %s are of another definition, live since %s (%s; this program has %s). "+
+			"Go back to the model that was running; or %s (%s)", p.Model, d.Name, formatTime(is.Since), is.Hash, d.Hash, p.deriveHint(row, d), guide)
 	case is.Generation > 1 || is.State == owntable.Building:
 		return p.ofBuild(row, d.Name, d.Reads, now)
 	}
 	return nil
 }
 
-// unbuilt says why a derivation is not built, and what to do.
+// unbuiltReason says why a derivation is not built, and what to do.
 // The error wraps ErrUnbuilt, and names the command that derives it. It asks for the most particular reason first.
-func (p *Program) unbuilt(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
+func (p *Program) unbuiltReason(row owntable.CatalogRow, d *model.Derivation, now time.Time) error {
 	if is := row.Derivations[d.Name]; is.Generation > 1 {
-		return refuse(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, another model that ran here alone has removed records of them, or a stream was switched off and on before it was read; %s (%s)",
-			p.Model, d.Name, stamp(is.Since), owntable.TableName, p.derive(row, d), guide)
+		return newRefusal(ErrUnbuilt, "model %s: %s is new, or not counted since %s: its build was ended, or ledgers in table %s lack changes, because that table was restored, another model that ran here alone has removed records of them, or a stream was switched off and on before it was read; %s (%s)",
+			p.Model, d.Name, formatTime(is.Since), owntable.TableName, p.deriveHint(row, d), guide)
 	}
 	for _, t := range d.Reads {
 		if pin := row.Tables[t]; pin.Reader != "" {
-			return refuse(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+
-				"Leave it out of the model; or %s (%s)", p.Model, d.Name, t, stamp(pin.Read), p.derive(row, d), guide)
+			return newRefusal(ErrUnbuilt, "model %s: %s is new, and the stream of %s is read since %s: the rows that are there would be missing from its values. "+
+				"Leave it out of the model; or %s (%s)", p.Model, d.Name, t, formatTime(pin.Read), p.deriveHint(row, d), guide)
 		}
 	}
 	if p.hasBuild(row, d.Name) {
-		return refuse(ErrUnbuilt, "model %s: %s is new, and was not counted when the values of %s were built from the rows; %s (%s)", p.Model, d.Name, p.built[d.Name], p.derive(row, d), guide)
+		return newRefusal(ErrUnbuilt, "model %s: %s is new, and was not counted when the values of %s were built from the rows; %s (%s)", p.Model, d.Name, p.built[d.Name], p.deriveHint(row, d), guide)
 	}
 	for _, t := range d.Reads {
 		pin := row.Tables[t]
-		if complete(pin, now) {
+		if isComplete(pin, now) {
 			continue
 		}
 		why := "it is not known that its stream has every change since the table was made, as it has where one CreateTable call made the table and its stream"
 		if pin.Complete == owntable.CompleteMade {
-			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", stamp(pin.Made))
+			why = fmt.Sprintf("it was made on %s and not read since, and a stream keeps its records for 24 hours", formatTime(pin.Made))
 		} else if pin.ARN == "" {
 			why = "it is not known by which model its rows were derived until now: another model has read its stream"
 		}
-		return refuse(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
-			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.derive(row, d), guide)
+		return newRefusal(ErrUnbuilt, "model %s: %s cannot begin on table %s: %s. Rows that are missing from the stream would be missing from its values. "+
+			"If no row was written or deleted that the stream no longer has, start with --assume-complete; else %s (%s)", p.Model, d.Name, t, why, p.deriveHint(row, d), guide)
 	}
-	return refuse(ErrUnbuilt, "model %s: %s is not in the catalog: start the program again", p.Model, d.Name)
+	return newRefusal(ErrUnbuilt, "model %s: %s is not in the catalog: start the program again", p.Model, d.Name)
 }
 
-// derive is how a derivation that cannot go on is derived from the rows.
-func (p *Program) derive(row owntable.CatalogRow, d *model.Derivation) string {
+// deriveHint is how a derivation that cannot go on is derived from the rows.
+func (p *Program) deriveHint(row owntable.CatalogRow, d *model.Derivation) string {
 	if p.built[d.Name] != "" {
 		return p.orBuild(d.Name, "%s derives it from the rows, while applications go on writing")
 	}
-	return fmt.Sprintf("%s begins it: it is history, which no row tells, and complete from then on; or %s", p.Command("build"), p.over(row, d))
+	return fmt.Sprintf("%s begins it: it is history, which no row tells, and complete from then on; or %s", p.Command("build"), p.startOverHint(row, d))
 }
 
 // orBuild is a sentence about the command that builds a derivation, "" if it cannot be built.
@@ -725,8 +725,8 @@ func (p *Program) orBuild(name, format string) string {
 	return fmt.Sprintf(format, p.Command("build"))
 }
 
-// over is how to start over where a derivation cannot go on.
-func (p *Program) over(row owntable.CatalogRow, d *model.Derivation) string {
+// startOverHint is how to start over where a derivation cannot go on.
+func (p *Program) startOverHint(row owntable.CatalogRow, d *model.Derivation) string {
 	if slices.ContainsFunc(d.Reads, func(t string) bool { return row.Tables[t].ARN != "" }) {
 		return "export the tables and replay the export into new ones (docs/guide/operations.md, A table that already has rows)"
 	}
@@ -755,7 +755,7 @@ func (p *Program) Retire(was owntable.CatalogRow, building bool, now time.Time) 
 func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {
 	for i := range row.Builds {
 		b := &row.Builds[i]
-		counts := len(p.tallies(b.Entity)) > 0
+		counts := len(p.tallyIndexes(b.Entity)) > 0
 		for _, is := range row.Derivations {
 			counts = counts || is.Generation == b.Generation && is.State != owntable.Retired
 		}
@@ -765,5 +765,5 @@ func (p *Program) dropRetired(row *owntable.CatalogRow, now time.Time) {
 	}
 }
 
-// stamp is a time as messages have it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+// formatTime is a time as messages have it.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

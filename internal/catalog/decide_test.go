@@ -128,7 +128,7 @@ const (
 // builds nothing that does. It is refused when all are off, with the command that helps.
 func TestStreamOff(t *testing.T) {
 	w, p := newWorld(t, true), programOf(t, albums)
-	follows := func() error { return p.follows(w.row, Found{Tables: w.tables}) }
+	follows := func() error { return p.refuseUnread(w.row, Found{Tables: w.tables}) }
 	builds := func() error {
 		_, _, err := p.Announce(w.row, w.tables, []string{"Album"}, true, w.asked, w.now)
 		return err
@@ -323,7 +323,7 @@ func TestImages(t *testing.T) {
 		failtest.On(t, err)
 		p := ProgramOf(m)
 		for _, images := range append(c.has, c.lack...) {
-			err := p.fits("rows", owntable.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})
+			err := p.checkTable("rows", owntable.Pin{}, store.Identity{ID: "x", Stream: "1", Images: images})
 			if errors.Is(err, ErrImages) != slices.Contains(c.lack, images) {
 				t.Errorf("a stream of %s where the model says %q: %v", images, c.stream, err)
 			}

@@ -28,8 +28,8 @@ func FootprintsOf(m *model.Model) (out []owntable.Footprint) {
 		}
 		rule, _, _ := strings.Cut(d.Name, ".")
 		f := owntable.Footprint{Name: d.Name, Hash: d.Hash, Table: e.Table.Name, Made: e.Derived, History: d.History || history[rule]}
-		counted(m, &f)
-		made(m, &f)
+		footprintOfTally(m, &f)
+		footprintOfRules(m, &f)
 		if len(f.Rows) == 0 {
 			f.Rows = []owntable.Shape{ShapeOf(e)}
 		}
@@ -38,8 +38,8 @@ func FootprintsOf(m *model.Model) (out []owntable.Footprint) {
 	return out
 }
 
-// counted notes what a derivation leaves that is shown by a ledger.
-func counted(m *model.Model, f *owntable.Footprint) {
+// footprintOfTally notes what a derivation leaves that is shown by a ledger.
+func footprintOfTally(m *model.Model, f *owntable.Footprint) {
 	for _, t := range m.Tallies {
 		if t.Name != f.Name {
 			continue
@@ -71,8 +71,8 @@ func counted(m *model.Model, f *owntable.Footprint) {
 	}
 }
 
-// made notes what a derivation leaves that rules make.
-func made(m *model.Model, f *owntable.Footprint) {
+// footprintOfRules notes what a derivation leaves that rules make.
+func footprintOfRules(m *model.Model, f *owntable.Footprint) {
 	for _, r := range m.Rows {
 		if r.Name != f.Name {
 			continue
@@ -84,7 +84,7 @@ func made(m *model.Model, f *owntable.Footprint) {
 	}
 	for _, l := range m.Follows {
 		if l.Name == f.Name {
-			f.Attrs = []string{l.Attr, owntable.Follows(l.Attr), owntable.FollowVersion(l.Attr)}
+			f.Attrs = []string{l.Attr, owntable.FollowsAttr(l.Attr), owntable.FollowVersion(l.Attr)}
 			if l.Rule != nil {
 				f.Rows = append(f.Rows, shapeOfRule(l.Rule))
 			}
@@ -111,8 +111,8 @@ func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err
 	return out, nil
 }
 
-// leaves writes the footprints of what begins by the next catalog.
-func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) error {
+// writeFootprints writes the footprints of what begins by the next catalog.
+func (c *Catalog) writeFootprints(ctx context.Context, was, next owntable.CatalogRow) error {
 	var ws []store.Write
 	for _, f := range FootprintsOf(c.model) {
 		is, before := next.Derivations[f.Name], was.Derivations[f.Name]
@@ -130,10 +130,10 @@ func (c *Catalog) leaves(ctx context.Context, was, next owntable.CatalogRow) err
 // removedLife is how long what was removed is still taken for weir's: a stream has the changes that removed it for 24 hours.
 const removedLife = retention + 2*time.Hour
 
-// remember reads what retired derivations have left on rows of the model's entities, so that nothing takes it for the
+// readLeft reads what retired derivations have left on rows of the model's entities, so that nothing takes it for the
 // application's. What the model declares today is the application's.
-func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
-	left, err := c.Left(ctx, row)
+func (c *Catalog) readLeft(ctx context.Context, row owntable.CatalogRow) error {
+	left, err := c.LeftAttributes(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (c *Catalog) remember(ctx context.Context, row owntable.CatalogRow) error {
 	return nil
 }
 
-// Left returns the attributes that retired derivations have left on rows, by entity of the model.
-func (c *Catalog) Left(ctx context.Context, row owntable.CatalogRow) (map[*model.Entity][]string, error) {
+// LeftAttributes returns the attributes that retired derivations have left on rows, by entity of the model.
+func (c *Catalog) LeftAttributes(ctx context.Context, row owntable.CatalogRow) (map[*model.Entity][]string, error) {
 	prints, err := c.Footprints(ctx)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (c *Catalog) Left(ctx context.Context, row owntable.CatalogRow) (map[*model
 		for _, f := range prints {
 			is := row.Derivations[f.Name]
 			over := !f.Removed.IsZero() && c.now().Sub(f.Removed) > removedLife
-			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Meets) {
+			if f.Table != e.Table.Name || over || isLive(is) && is.Hash == f.Hash || !slices.ContainsFunc(f.Rows, shape.Overlaps) {
 				continue
 			}
 			left[e] = append(left[e], seq.Where(f.Attrs, func(name string) bool { return e.Attribute(name) == nil })...)

@@ -138,7 +138,7 @@ func TestThereAgain(t *testing.T) {
 			w.must(w.start(p))
 			w.built(p, true)
 			next, _ := none.Retire(w.row, false, w.now)
-			w.row = Forget(next, next.Builds)
+			w.row = ForgetBuilds(next, next.Builds)
 			if start {
 				w.must(w.start(none))
 			}
@@ -160,11 +160,11 @@ func TestLaterStream(t *testing.T) {
 		"": false, "2026-11-24T10:00:00.000": false, "2026-11-24T09:59:59.999": false, "2026-11-24T10:00:00.001": true,
 	} {
 		b := Batch{Tables: []string{"rows"}, Labels: map[string]string{"rows": label}}
-		if b.later(row) != later {
+		if b.isLaterStream(row) != later {
 			t.Errorf("of stream %q: %v", label, !later)
 		}
 	}
-	if b := (Batch{Labels: map[string]string{"more": "2"}}); b.later(row) {
+	if b := (Batch{Labels: map[string]string{"more": "2"}}); b.isLaterStream(row) {
 		t.Error("a table that is not pinned has a later stream")
 	}
 }

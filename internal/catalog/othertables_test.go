@@ -39,7 +39,7 @@ func TestOtherTables(t *testing.T) {
 				_, err := second.Admit(t.Context(), catalog.Batch{Tables: []string{"Other"}, Reader: catalog.Process}, unsaid)
 				return err
 			},
-			"deploy": func() error { return second.Made(t.Context(), "Other") },
+			"deploy": func() error { return second.NoteTableMade(t.Context(), "Other") },
 		} {
 			if err := try(); !errors.Is(err, catalog.ErrTable) || !strings.Contains(err.Error(), "model shop derives from Shop in this stage, and this file of the same name has Other instead. Give it a stage of its own (--stage)") {
 				t.Errorf("%s: %v", what, err)

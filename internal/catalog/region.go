@@ -23,8 +23,8 @@ type fenced struct {
 	table *store.Table
 }
 
-// fences reads the fences of the tables that are replicated.
-func (c *Catalog) fences(ctx context.Context, found Found) (all []fenced, err error) {
+// readFences reads the fences of the tables that are replicated.
+func (c *Catalog) readFences(ctx context.Context, found Found) (all []fenced, err error) {
 	var refs []store.Ref
 	for _, t := range slices.Sorted(maps.Keys(found.Tables)) {
 		if def := c.model.Table(t); def != nil && found.Tables[t].Replicas != "" {
@@ -42,17 +42,17 @@ func (c *Catalog) fences(ctx context.Context, found Found) (all []fenced, err er
 	return all, store.Wrap(err, "reading which region derives")
 }
 
-// fence enters this region in the fences that do not exist yet, and refuses a table of which another region derives.
-func (c *Catalog) fence(ctx context.Context, found Found) error {
+// fenceTables enters this region in the fences that do not exist yet, and refuses a table of which another region derives.
+func (c *Catalog) fenceTables(ctx context.Context, found Found) error {
 	for range attempts {
-		all, err := c.fences(ctx, found)
+		all, err := c.readFences(ctx, found)
 		if err != nil {
 			return err
 		}
 		fresh := seq.Where(all, func(f fenced) bool { return f.Region == "" })
 		if len(fresh) == 0 {
 			for _, f := range all {
-				if err := c.elsewhere(f); err != nil {
+				if err := c.refuseOtherRegion(f); err != nil {
 					return err
 				}
 			}
@@ -61,15 +61,15 @@ func (c *Catalog) fence(ctx context.Context, found Found) error {
 			c.mu.Unlock()
 			return nil
 		}
-		if err := c.enters(ctx, fresh); err != nil && !errors.Is(err, store.ErrCondition) {
+		if err := c.enterRegion(ctx, fresh); err != nil && !errors.Is(err, store.ErrCondition) {
 			return err
 		}
 	}
 	return errBusy
 }
 
-// enters makes this region the one that derives, if the fences are still as they were read.
-func (c *Catalog) enters(ctx context.Context, all []fenced) error {
+// enterRegion makes this region the one that derives, if the fences are still as they were read.
+func (c *Catalog) enterRegion(ctx context.Context, all []fenced) error {
 	out, err := c.store.Write(ctx, seq.Map(all, func(f fenced) store.Write { return f.Becomes(f.Ref, f.table, c.opts.DeriveIn) }))
 	for i := range out {
 		err = errors.Join(err, out[i].Err)
@@ -77,12 +77,12 @@ func (c *Catalog) enters(ctx context.Context, all []fenced) error {
 	return store.Wrap(err, "noting which region derives")
 }
 
-// elsewhere refuses a table whose fence names another region.
-func (c *Catalog) elsewhere(f fenced) error {
+// refuseOtherRegion refuses a table whose fence names another region.
+func (c *Catalog) refuseOtherRegion(f fenced) error {
 	if f.Region == c.opts.DeriveIn {
 		return nil
 	}
-	return refuse(ErrReplica, "table %s is derived in %s, as its row %q says (number %d), and this is %s: another region has taken over, and this one receives what is derived there. "+
+	return newRefusal(ErrReplica, "table %s is derived in %s, as its row %q says (number %d), and this is %s: another region has taken over, and this one receives what is derived there. "+
 		"Stop what derives here. To have it derive here again, stop all programs that derive there first, then run %s (%s)",
 		f.Ref.Table, f.Region, f.Key.Partition.Text(), f.Count, c.opts.DeriveIn, c.program.Command("build", "--take-over"), guide)
 }
@@ -90,7 +90,7 @@ func (c *Catalog) elsewhere(f fenced) error {
 // TakeOver makes this region the one that derives. What its ledgers hold is older than what rows show, so all that rows tell has
 // to be built before anything is derived: the catalog says so first. It reports whether another region derived before.
 func (c *Catalog) TakeOver(ctx context.Context) (taken bool, err error) {
-	found, err := c.found(ctx)
+	found, err := c.identifyTables(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -99,20 +99,20 @@ func (c *Catalog) TakeOver(ctx context.Context) (taken bool, err error) {
 			return false, err
 		}
 	}
-	all, err := c.fences(ctx, found)
+	all, err := c.readFences(ctx, found)
 	all = slices.DeleteFunc(all, func(f fenced) bool { return f.Region == "" || f.Region == c.opts.DeriveIn })
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
 	_, err = c.Change(ctx, func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 		next := was.Clone()
-		c.program.lose(&next, c.now(), allLack)
+		c.program.makeUnbuilt(&next, c.now(), allLack)
 		return next, nil
 	})
 	if err != nil {
 		return false, err
 	}
-	if err = c.enters(ctx, all); errors.Is(err, store.ErrCondition) {
+	if err = c.enterRegion(ctx, all); errors.Is(err, store.ErrCondition) {
 		err = fmt.Errorf("%w; another region takes over at the same time", err)
 	}
 	return err == nil, err

@@ -73,7 +73,7 @@ derive: {Customer.orders: {count: Order}}
 	failtest.On(t, batch(here))
 	failtest.On(t, build(here))
 	refused("a start elsewhere", there.Start(t.Context(), unsaid))
-	_, why, err := there.Look(t.Context())
+	_, why, err := there.ReadAndCheck(t.Context())
 	failtest.On(t, err)
 	refused("a look elsewhere", why)
 

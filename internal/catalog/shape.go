@@ -50,5 +50,5 @@ func CanBe(e *model.Entity, text string) bool {
 		return e.CanBe(row) && e.Takes(row.Key)
 	}
 	table, ends, _ := owntable.LongRowOf(text)
-	return e.Table.Name == table && ShapeOf(e).Meets(ends)
+	return e.Table.Name == table && ShapeOf(e).Overlaps(ends)
 }

@@ -78,7 +78,7 @@ func (w *world) parks() (helped, image string) {
 
 func (w *world) letters() (out []deadletter.Letter) {
 	w.t.Helper()
-	err := w.part.Runner.Dead(w.t.Context(), func(d deadletter.Letter) error { out = append(out, d); return nil })
+	err := w.part.Runner.EachDeadLetter(w.t.Context(), func(d deadletter.Letter) error { out = append(out, d); return nil })
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 		}
 		target := d.Target
 		if d.Kind == deadletter.Image && d.Row.Table != "" {
-			target += " from " + r.part.Runner.Describe(d.Row)
+			target += " from " + r.part.Runner.DescribeRow(d.Row)
 		}
 		p.Letters = append(p.Letters, r.letterLine(d, d.ID, target, 160))
 		return nil
@@ -81,7 +81,7 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 
 // eachLetter hands over dead letters until do has enough, at most readLetters. more reports whether there may be others.
 func (r *request) eachLetter(do func(*deadletter.Letter) error) (read int, more bool, err error) {
-	err = r.part.Runner.Dead(r.ctx, func(d deadletter.Letter) error {
+	err = r.part.Runner.EachDeadLetter(r.ctx, func(d deadletter.Letter) error {
 		if read == readLetters {
 			return errEnough
 		}

@@ -42,7 +42,7 @@ func Act(ctx context.Context, s *system.System, part *system.Part, id, action st
 	case "retry":
 		done.Applied, err = retry(ctx, s, part, id)
 	case "discard":
-		err = part.Runner.Discard(ctx, id)
+		err = part.Runner.DiscardLetter(ctx, id)
 	default:
 		return done, errNoAction
 	}
@@ -68,7 +68,7 @@ func retry(ctx context.Context, s *system.System, part *system.Part, id string) 
 		return 0, err
 	}
 	if d.Kind != deadletter.Record {
-		if err := part.Runner.Retry(ctx, id); err != nil {
+		if err := part.Runner.RetryLetter(ctx, id); err != nil {
 			return 0, err
 		}
 		return 1, nil
@@ -89,7 +89,7 @@ func (c *Console) retryAll(r *request) error {
 		return errNoAction
 	}
 	applied, left, until := 0, 0, time.Now().Add(retryTime)
-	err := r.part.Runner.Dead(r.ctx, func(d deadletter.Letter) error {
+	err := r.part.Runner.EachDeadLetter(r.ctx, func(d deadletter.Letter) error {
 		if time.Now().After(until) {
 			return errEnough
 		}

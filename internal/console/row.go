@@ -102,7 +102,7 @@ func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 // The lists have the attributes in the order of the row. Where the model hides anything, values of
 // weir's own attributes are not shown.
 func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.Item, ref store.Ref) {
-	own := projections.Own(e, row)
+	own := projections.OwnRow(e, row)
 	for _, a := range row {
 		one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, longRunes), Type: a.Value.Kind().String()}
 		switch {
@@ -255,7 +255,7 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 		if len(rule.Keep) > 0 || rule.Subscribers != nil {
 			continue
 		}
-		if p, ok := copies.Make(rule, row); ok {
+		if p, ok := copies.MakeCopy(rule, row); ok {
 			add(rule.Name, rule.Into, p.Row.Key)
 		}
 	}

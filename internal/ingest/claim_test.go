@@ -96,7 +96,7 @@ func TestTimeOfTheStore(t *testing.T) {
 		if got := kind(w.Do(t.Context(), []ingest.Command{c})[0]); got != "ok" {
 			t.Fatal(got)
 		}
-		row, err := store.GetRow(t.Context(), db, owntable.Once("gallery", "k"))
+		row, err := store.GetRow(t.Context(), db, owntable.CommandResult("gallery", "k"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,10 +38,10 @@ func (w *moveWorld) wellClaimed(field, attr string, rows []value.Item) {
 	claims := w.claimed(field)
 	for _, r := range rows {
 		v, table := r.Get(attr).Text(), w.model.Tables[0].Name
-		if have, want := claims[owntable.Texts([]string{v})], owntable.RowText(w.ref(table, r)); have != want {
+		if have, want := claims[owntable.JoinTexts([]string{v})], owntable.RowText(w.ref(table, r)); have != want {
 			w.Errorf("%s is claimed for %q, not for %q", v, have, want)
 		}
-		delete(claims, owntable.Texts([]string{v}))
+		delete(claims, owntable.JoinTexts([]string{v}))
 	}
 	if len(claims) > 0 {
 		w.Errorf("claimed without a row: %v", claims)
@@ -218,7 +218,7 @@ func backfillClaims(w *moveWorld) {
 			}
 			claims, have := w.claimed("User.email"), map[string]string{}
 			for _, u := range w.users() {
-				have[owntable.RowText(w.ref("gallery", u))] = owntable.Texts([]string{u.Get("email").Text()})
+				have[owntable.RowText(w.ref("gallery", u))] = owntable.JoinTexts([]string{u.Get("email").Text()})
 			}
 			for v, r := range claims {
 				if have[r] != v {

@@ -43,7 +43,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 	f := &form{
 		Entity: e, model: m, view: query.NewView(e), keys: e.KeyNames(), only: e.IndexNames(),
 		attrs: map[string]*model.Attribute{}, made: map[string]bool{}, indexed: map[string][]string{},
-		leads: projections.LeadsOn(e), reserve: projections.Reserve(e),
+		leads: projections.LeadsOn(e), reserve: projections.ReservedBytes(e),
 		absent: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}},
 	}
 	for _, a := range e.Attributes {
@@ -108,7 +108,7 @@ func (f *form) derived(name string) bool {
 // application is the row as the application wrote it, with the attributes that no model
 // declares.
 func (f *form) application(row value.Item) value.Item {
-	return projections.Own(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
+	return projections.OwnRow(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
 }
 
 // revision names the state of a row. It changes only with what the application wrote, hidden attributes

@@ -159,7 +159,7 @@ func ours(t *testing.T, c *checked, made map[string]string) {
 	}
 	for _, given := range c.given {
 		v := given.Value
-		take(owntable.Once(c.model.Name, value.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, value.Scalar(v)))
+		take(owntable.CommandResult(c.model.Name, value.Scalar(v)), fmt.Sprintf("the idempotency key %s %q", c.model.Name, value.Scalar(v)))
 	}
 }
 

@@ -16,7 +16,7 @@ func (c *checked) derivable(old, row value.Item) *Refusal {
 	if !c.leads {
 		return nil
 	}
-	change := projections.Planned(c.Table, c.ref, old, row, 0)
+	change := projections.PlannedChange(c.Table, c.ref, old, row, 0)
 	var r Refusal
 	for _, x := range kinds.Excesses(c.model, &change) {
 		at := c.largest(row)

@@ -47,7 +47,7 @@ func (m *Mover) begin(r *Request) movePlan {
 	case in == nil:
 		p.gone(r.Was)
 	case is == in.Into:
-		p.late = projections.Late(in, r.Now)
+		p.late = projections.LateAttributes(in, r.Now)
 	}
 	return p
 }
@@ -55,7 +55,7 @@ func (m *Mover) begin(r *Request) movePlan {
 // becomes is what the migration makes of an old row, in the form in which a command
 // would have written it. The reason says why it cannot.
 func becomes(g *model.Migration, old value.Item) ([]projections.Moved, string) {
-	made, reason := projections.Move(g, old)
+	made, reason := projections.MoveRow(g, old)
 	for i := range made {
 		image, problems := Fit(made[i].Into, made[i].Image)
 		if made[i].Image = image; len(problems) > 0 {
@@ -203,10 +203,10 @@ func (p *movePlan) wasMade() bool {
 // change plans an update of a row that was made before. Its derived attributes stay as
 // they are.
 func (p *movePlan) change(d projections.Moved, now value.Item) {
-	derived := projections.Own(d.Into, now).Filter(func(name string) bool {
+	derived := projections.OwnRow(d.Into, now).Filter(func(name string) bool {
 		return owntable.IsOurs(name) || projections.IsDerived(d.Into, name)
 	})
-	next := projections.Keep(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
+	next := projections.KeepStatuses(d.Into, d.Image.With(derived...), now).With(markOf(p.row, d))
 	p.writes = append(p.writes, store.Write{Ref: d.Row, If: asRead(d.Into, now), Ops: store.Difference(now, next)})
 	p.claims(d.Row, d.Into, now, d.Into, next)
 	p.note(Followed)
@@ -242,7 +242,7 @@ func (p *movePlan) follow(rows map[string]value.Item) {
 			p.note(Kept)
 			continue
 		}
-		image := projections.WithKeys(mk.Into, projections.Written(mk.Into, now).With(projections.MoveLate(mk, p.late)...))
+		image := projections.WithKeys(mk.Into, projections.WrittenRow(mk.Into, now).With(projections.MoveLate(mk, p.late)...))
 		p.change(projections.Moved{Making: mk, Row: ref, Image: image}, now)
 	}
 	if p.Outcome == There {

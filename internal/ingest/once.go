@@ -29,7 +29,7 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 	case c.key == "":
 		return nil, nil
 	case c.Once == nil || c.Op != Create:
-		return &record{Ref: owntable.Once(c.model.Name, c.key)}, nil
+		return &record{Ref: owntable.CommandResult(c.model.Name, c.key)}, nil
 	}
 	is, r := c.image(nil)
 	if r != nil {

@@ -85,7 +85,7 @@ func (w *Writer) follow(t *task, f *facts, nth int) error {
 		}
 		t.touches = append(t.touches, touch{name, writes})
 		if f.rows[name] = row; w.leads[wr.Table] {
-			c := projections.Planned(inModel, wr.Ref, old, row, nth)
+			c := projections.PlannedChange(inModel, wr.Ref, old, row, nth)
 			t.touches = append(t.touches, leadsTo(&c)...)
 		}
 	}
@@ -106,7 +106,7 @@ var ownTable = owntable.Table()
 // and lists of followers. The key of a history row contains the change's position. Each
 // change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {
-	out = seq.Map(copies.Puts(c), func(p projections.Put) touch { return touch{nameOf(p.Row), writes} })
+	out = seq.Map(copies.PutsOf(c), func(p projections.Put) touch { return touch{nameOf(p.Row), writes} })
 	out = append(out, seq.Map(feed.Fold(c, nil), func(j feed.Subscription) touch { return touch{"list " + j.List, joins} })...)
 	return append(out, seq.Map(feed.FoldNotifications(c, nil), func(t feed.Notification) touch { return touch{"list " + t.List, tells} })...)
 }

@@ -83,7 +83,7 @@ func (c *checked) decide(k *known) plan {
 // made the row.
 func (c *checked) exists(k *known, live value.Item) plan {
 	p := plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
-	ref, supersedes := c.supersededBy(projections.Own(c.Entity, live))
+	ref, supersedes := c.supersededBy(projections.OwnRow(c.Entity, live))
 	if !supersedes {
 		return p
 	}
@@ -137,7 +137,7 @@ func (c *checked) matches(live value.Item) *Refusal {
 // change plans the row that the command asks for. Attributes that are not the
 // application's stay. Of an expired row, only these stay.
 func (c *checked) change(k *known, row, live value.Item) plan {
-	was := projections.Own(c.Entity, live)
+	was := projections.OwnRow(c.Entity, live)
 	is, r := c.image(was)
 	if r == nil {
 		r = c.forward(live, was, is)
@@ -170,7 +170,7 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 	if live == nil {
 		is = is.With(row.Filter(c.derived)...)
 	}
-	p.row = projections.Keep(c.Entity, is, row)
+	p.row = projections.KeepStatuses(c.Entity, is, row)
 	if r := c.derivable(row, p.row); r != nil {
 		return plan{err: r}
 	}
@@ -229,7 +229,7 @@ func (c *checked) watched() []string {
 		out = append(append(out, s.List.Name), s.Time.Attrs()...)
 	}
 	if len(c.Covered()) > 0 {
-		out = append(out, status.Basis(c.Entity)...)
+		out = append(out, status.BasisAttributes(c.Entity)...)
 	}
 	if c.Op == Update {
 		for _, k := range c.Keys {

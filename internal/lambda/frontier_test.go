@@ -136,7 +136,7 @@ func (s *scene) write(w store.Write) bool {
 	return true
 }
 
-func counter(n int) string { return owntable.Sum(fmt.Sprint("r", n)) }
+func counter(n int) string { return owntable.SumAccumulator(fmt.Sprint("r", n)) }
 
 // right reports whether no record is counted twice.
 func (s *scene) right() bool {

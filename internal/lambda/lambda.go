@@ -63,7 +63,7 @@ type Handler struct {
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
 // reads nothing: what a function needs of the store is read by the first event.
 func New(r *runner.Runner, admit func(context.Context) error) *Handler {
-	h := &Handler{Runner: r.Reads(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}, slow: map[string]int{}}
+	h := &Handler{Runner: r.ForStreams(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}, slow: map[string]int{}}
 	h.Runner.Reader = catalog.Shard
 	return h
 }
@@ -96,7 +96,7 @@ func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5
 // acknowledged: Lambda delivers the whole event again. The same holds after a crash.
 // Invoke must not be called by two goroutines at a time; Lambda never does.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	read := h.Runner.Moment()
+	read := h.Runner.MonotonicNow()
 	ctx = budget.For(ctx, budget.Rows)
 	if s, is := isTick(payload); is {
 		return h.tick(ctx, s)
@@ -163,7 +163,7 @@ func inTime(whole context.Context) (context.Context, context.CancelFunc) {
 // batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
 func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
 	is := runner.Span{Name: runner.SpanBatch, Table: w.table, Items: len(ev.Entries)}
-	err = h.Runner.Traced(whole, is, func(whole context.Context) (err error) {
+	err = h.Runner.RunTraced(whole, is, func(whole context.Context) (err error) {
 		ctx, cancel := inTime(whole)
 		defer cancel()
 		if err = h.check(ctx, w); err == nil && w.known {
@@ -251,7 +251,7 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	}
 	b := runner.Batch{ShardKey: owntable.ShardKey(w.table, w.shard), Changes: p.changes, Read: w.read, View: w.view, Looked: w.looked}
 	w.looked = runner.Looked{}
-	n, err := h.Runner.Rows(ctx, b)
+	n, err := h.Runner.ApplyRows(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -269,10 +269,10 @@ func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error 
 	}
 	writing, cancel := context.WithTimeout(ctx, indexTime)
 	defer cancel()
-	if now := h.Runner.Moment(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
+	if now := h.Runner.MonotonicNow(); !h.down.IsZero() && now.Sub(h.down) <= downTime {
 		writing = nil
 	}
-	of, n, err := document.Write(ctx, h.Runner, []runner.Batch{b}, writing)
+	of, n, err := document.WriteDocuments(ctx, h.Runner, []runner.Batch{b}, writing)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error 
 	switch {
 	case writing == nil:
 	case n > 0:
-		h.down = h.Runner.Moment()
+		h.down = h.Runner.MonotonicNow()
 	default:
 		h.down = time.Time{}
 	}
@@ -301,7 +301,7 @@ const (
 func (h *Handler) jobs(ctx context.Context, w *work) error {
 	jobs := runner.Jobs{Runner: h.Runner}
 	for {
-		left, err := jobs.Step(ctx)
+		left, err := jobs.RunStep(ctx)
 		if errors.Is(err, runner.ErrNoJob) {
 			w.waits, err = err, nil
 		}
@@ -349,7 +349,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	if w.indexed, err = document.Indexed(h.Runner, row); err != nil {
+	if w.indexed, err = document.IsIndexed(h.Runner, row); err != nil {
 		return err
 	}
 	w.view = &runner.View{CatalogRow: row, Cuts: true}
@@ -359,7 +359,7 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if err := h.overdue(ctx, w.table); err != nil {
 		return err
 	}
-	if w.looked, err = h.Runner.Look(ctx, w.portions[0].changes); err != nil {
+	if w.looked, err = h.Runner.ReadPrunedLedgers(ctx, w.portions[0].changes); err != nil {
 		return err
 	}
 	err = h.begin(ctx, w)

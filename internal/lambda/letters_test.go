@@ -41,7 +41,7 @@ func letters(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		t.Error(copied, err)
 	}
 	var ids []string
-	if err := h.Runner.Dead(t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }); err != nil || len(ids) != 3 {
+	if err := h.Runner.EachDeadLetter(t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }); err != nil || len(ids) != 3 {
 		t.Fatal(ids, err)
 	}
 	for _, id := range ids {
@@ -49,10 +49,10 @@ func letters(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 		if err != nil || d.ChangeRecord().New.Get("UserId").Text() != wide && d.ChangeRecord().New.Get("CreatedAt").Text() != late {
 			t.Errorf("%s %.300s: %v", id, d.Reason, err)
 		}
-		if err := h.Runner.Retry(t.Context(), id); err == nil {
+		if err := h.Runner.RetryLetter(t.Context(), id); err == nil {
 			t.Errorf("%s %.300s was applied", id, d.Reason)
 		}
-		if err := h.Runner.Discard(t.Context(), id); err != nil {
+		if err := h.Runner.DiscardLetter(t.Context(), id); err != nil {
 			t.Error(err)
 		}
 		if _, err := h.Runner.DeadByID(t.Context(), id); !errors.Is(err, deadletter.ErrNoDead) {

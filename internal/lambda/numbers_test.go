@@ -56,7 +56,7 @@ func numbers(t *testing.T, open func(*testing.T, []store.Table) store.Store) {
 			t.Errorf("it shows %s ratings and %s points, not %s and %s", n, p, ratings, points)
 		}
 		var kinds []deadletter.Kind
-		if err := h.Runner.Dead(t.Context(), func(d deadletter.Letter) error { kinds = append(kinds, d.Kind); return nil }); err != nil || len(kinds) != letters {
+		if err := h.Runner.EachDeadLetter(t.Context(), func(d deadletter.Letter) error { kinds = append(kinds, d.Kind); return nil }); err != nil || len(kinds) != letters {
 			t.Errorf("dead letters %v, not %d: %v", kinds, letters, err)
 		}
 	}

@@ -368,7 +368,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 // cut cuts the shard for builds that hand over: before the first record of the event that was written after the announcement, and
 // at its beginning if that is near and the shard is new: nothing of it has come, and it may descend from one that was cut.
 func (w *work) cut(f contribution.Fence, at events.Position, isNew bool) contribution.Fence {
-	return reader.Cut(w.view.CatalogRow, f, at, isNew, func(yield func(*events.Record) bool) {
+	return reader.CutFence(w.view.CatalogRow, f, at, isNew, func(yield func(*events.Record) bool) {
 		for i := range w.entries {
 			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
 				return
@@ -459,7 +459,7 @@ func (h *Handler) move(ctx context.Context, w *work, next *progress) (row value.
 		}
 		if is, err := owntable.DecodeTail(out[0].Row); errors.Is(out[0].Err, store.ErrCondition) && (err != nil || is != *next.tail) {
 			put.If, put.Return, wr.Return = nil, false, false
-			done, err := runner.Transacted(h.Runner.Store.Transact(ctx, []store.Write{wr, put}))
+			done, err := runner.TransactionOutcome(h.Runner.Store.Transact(ctx, []store.Write{wr, put}))
 			if err == nil {
 				row, err = h.Runner.GetRow(ctx, h.progressRef(w).Ref)
 			}

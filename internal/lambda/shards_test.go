@@ -140,7 +140,7 @@ func (w *world) ledger(album string) (count int64, shards []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	count, _ = rows[0].Get(owntable.Sum("mediaCount")).Int64()
+	count, _ = rows[0].Get(owntable.SumAccumulator("mediaCount")).Int64()
 	for _, a := range rows[0] {
 		for _, shard := range []string{"s1", "s2", "s3", "s4"} {
 			if a.Name == owntable.PositionOf(owntable.ShardKey("gallery", shard)) {

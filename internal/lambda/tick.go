@@ -53,7 +53,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 	defer cancel()
 	var t Tick
 	if s.Time.Truncate(lookEvery).Equal(s.Time.Truncate(time.Minute)) {
-		t.Tables, t.Why = reader.Watch(ctx, h.Runner, h.Log)
+		t.Tables, t.Why = reader.WatchStreams(ctx, h.Runner, h.Log)
 		t.Why = errors.Join(t.Why, h.count(ctx, &t))
 	}
 	err := h.Runner.Start(ctx) // unless this program is not the one that derives
@@ -77,7 +77,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 func (h *Handler) count(ctx context.Context, t *Tick) error {
 	t.Letters = map[string]int{}
 	n, enough := 0, errors.New("there are more")
-	err := h.Runner.Dead(ctx, func(d deadletter.Letter) error {
+	err := h.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		t.Letters[d.Row.Table]++
 		if n++; n == mostLetters {
 			return enough
@@ -103,9 +103,9 @@ func (h *Handler) overdue(ctx context.Context, table string) error {
 	if of, asked := h.watched[table]; asked && now.Sub(of.asked).Abs() < overdueEvery {
 		return nil
 	}
-	since, overdue, err := reader.Since(ctx, h.Runner, table)
+	since, overdue, err := reader.CompleteUntil(ctx, h.Runner, table)
 	if err == nil && overdue {
-		_, err = reader.Watch(ctx, h.Runner, h.Log)
+		_, err = reader.WatchStreams(ctx, h.Runner, h.Log)
 	}
 	if err == nil {
 		h.watched[table] = watched{now, !since.IsZero()}

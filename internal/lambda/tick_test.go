@@ -121,7 +121,7 @@ func (s *streamed) ticks() {
 // gaps are the dead letters that are open, all of the kind gap.
 func (s *streamed) gaps() (out []deadletter.Letter) {
 	s.t.Helper()
-	err := s.h.Runner.Dead(s.t.Context(), func(d deadletter.Letter) error {
+	err := s.h.Runner.EachDeadLetter(s.t.Context(), func(d deadletter.Letter) error {
 		if d.Kind != deadletter.Gap {
 			s.t.Errorf("%s: %s", d.Kind, d.Reason)
 		}

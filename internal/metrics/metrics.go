@@ -322,7 +322,7 @@ func (o *Model) waiting() (dead map[string]int, pending int, err error) {
 	defer cancel()
 	dead = map[string]int{string(deadletter.Gap): 0, string(deadletter.Parked): 0}
 	n := 0
-	err = o.run.Dead(ctx, func(d deadletter.Letter) error {
+	err = o.run.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		dead[string(d.Kind)]++
 		if n++; n == maxKept {
 			return errEnough

@@ -160,7 +160,9 @@ func typedText(typ Type, v value.Value) value.Value {
 }
 
 // RowsIn returns how many source rows a ledger counts in its group.
-func (g *Group) RowsIn(ledger value.Item) value.Value { return ledger.Get(owntable.Sum(g.Rows.Attr)) }
+func (g *Group) RowsIn(ledger value.Item) value.Value {
+	return ledger.Get(owntable.SumAccumulator(g.Rows.Attr))
+}
 
 // groupDecl is a group as the file has it, with its compiled sources.
 type groupDecl struct {

@@ -57,8 +57,8 @@ const (
 	BuildDropped  BuildState = "dropped"  // replaced or aborted; its rows are being removed
 )
 
-// Shown reports whether targets show a generation in this state.
-func (s BuildState) Shown() bool {
+// IsShown reports whether targets show a generation in this state.
+func (s BuildState) IsShown() bool {
 	return s == BuildShowing || s == BuildLive || s == BuildVerified
 }
 
@@ -96,7 +96,7 @@ func buildFrom(of, text string) (b Build, ok bool) {
 	state, over, _ := strings.Cut(f[0], "/")
 	handOver, known := handOverFrom(over)
 	b = Build{Base: base, Generation: n, State: BuildState(state), HandOver: handOver, Since: time.Unix(since, 0).UTC(), Announced: time.Unix(announced, 0).UTC(), Entity: f[4]}
-	known = known && (b.State.Shown() || b.State == BuildBuilding || b.State == BuildDropped)
+	known = known && (b.State.IsShown() || b.State == BuildBuilding || b.State == BuildDropped)
 	return b, err == nil && bad == nil && worse == nil && not == nil && base > 0 && known && n > 0
 }
 
@@ -104,7 +104,7 @@ func buildFrom(of, text string) (b Build, ok bool) {
 // since it may have any character.
 func (b Build) attr() value.Attr {
 	text := fmt.Sprintf("%s%s %d %d %d %s", b.State, handOverText(b.HandOver), b.Since.Unix(), b.Announced.Unix(), b.Base, b.Entity)
-	return attr(buildsEntry+strconv.FormatInt(b.Generation, 10), value.OfString(text))
+	return newAttr(buildsEntry+strconv.FormatInt(b.Generation, 10), value.OfString(text))
 }
 
 // handOverFrom decodes a hand-over: its times, as far as they have come. A program that
@@ -156,7 +156,7 @@ func (bs Builds) Of(entity string) (shown, building Build) {
 	for _, b := range bs {
 		switch {
 		case b.Entity != entity:
-		case b.State.Shown():
+		case b.State.IsShown():
 			shown = b
 		case b.State == BuildBuilding:
 			building = b
@@ -184,7 +184,7 @@ func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 	if !row.Has(viewAttr) {
 		return f, nil
 	}
-	if f.View, err = whole(row, viewAttr, 1, do); err != nil {
+	if f.View, err = decodeInt(row, viewAttr, 1, do); err != nil {
 		return f, err
 	}
 	f.Floors, f.Cuts = map[int64]events.Position{}, map[int64]events.Position{}
@@ -200,13 +200,13 @@ func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 		}
 		n, bad := strconv.ParseInt(of, 10, 64)
 		if bad != nil {
-			return f, unreadable(row, a.Name, "named after a generation", do)
+			return f, unreadableError(row, a.Name, "named after a generation", do)
 		}
 		if a.Value.Kind() == value.Null { // the shard had no record that was applied
 			to[n] = events.Position{}
 			continue
 		}
-		if to[n], err = position(row, a.Name, do); err != nil {
+		if to[n], err = decodePosition(row, a.Name, do); err != nil {
 			return f, err
 		}
 	}
@@ -216,11 +216,11 @@ func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 // TakeFence fences a checkpoint, on condition that neither its fence nor its position, at,
 // has changed since they were read.
 func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) store.Write {
-	w := store.Write{Ref: ref.Ref, If: store.Cond{{unmoved(at)}, {{Attr: viewAttr, Is: store.Absent}}}}
+	w := store.Write{Ref: ref.Ref, If: store.Cond{{unmovedTest(at)}, {{Attr: viewAttr, Is: store.Absent}}}}
 	if was.View > 0 {
-		w.If[1] = equal(viewAttr, was.View)
+		w.If[1] = equalTest(viewAttr, was.View)
 	}
-	w.Ops = append(append(ref.named(), plus(checkMoves, 1)), fenceOps(was, next)...)
+	w.Ops = append(append(ref.namingOps(), addTo(checkMoves, 1)), fenceOps(was, next)...)
 	for _, n := range slices.Sorted(maps.Keys(next.Floors)) {
 		is := value.Value{}
 		if cut, there := was.Cuts[n]; there {
@@ -233,12 +233,12 @@ func TakeFence(ref ShardRef, was, next contribution.Fence, at events.Position) s
 
 // fenceOps are the operations that make a row's fence another one.
 func fenceOps(was, next contribution.Fence) []store.Op {
-	ops := []store.Op{set(viewAttr, value.OfInt(next.View))}
+	ops := []store.Op{setAttr(viewAttr, value.OfInt(next.View))}
 	taken := func(name func(int64) string, was, next map[int64]events.Position) {
-		ops = append(ops, seq.Map(slices.Sorted(maps.Keys(next)), func(n int64) store.Op { return set(name(n), placeOf(next[n])) })...)
+		ops = append(ops, seq.Map(slices.Sorted(maps.Keys(next)), func(n int64) store.Op { return setAttr(name(n), placeOf(next[n])) })...)
 		for _, n := range slices.Sorted(maps.Keys(was)) {
 			if _, left := next[n]; !left {
-				ops = append(ops, remove(name(n)))
+				ops = append(ops, removeAttr(name(n)))
 			}
 		}
 	}
@@ -261,9 +261,9 @@ func floorName(generation int64) string { return floorAttr + strconv.FormatInt(g
 // cutName is the attribute of a checkpoint with the cut of a generation.
 func cutName(generation int64) string { return cutAttr + strconv.FormatInt(generation, 10) }
 
-// Under adds to the write of a checkpoint the condition that its fence admits a batch with
+// UnderView adds to the write of a checkpoint the condition that its fence admits a batch with
 // this version of the view.
-func Under(view int64, w store.Write) store.Write {
+func UnderView(view int64, w store.Write) store.Write {
 	w.If = append(slices.Clip(w.If), []store.Test{{Attr: viewAttr, Is: store.Absent}, {Attr: viewAttr, Is: store.Le, Value: value.OfInt(view)}})
 	return w
 }
@@ -284,20 +284,20 @@ func DecodeContribution(row value.Item) (c Contribution, err error) {
 	if row == nil {
 		return c, nil
 	}
-	if c.Version, err = whole(row, Count, 1, contributionDo); err != nil {
+	if c.Version, err = decodeInt(row, Count, 1, contributionDo); err != nil {
 		return c, err
 	}
-	if c.Mark.Position, err = position(row, Position, contributionDo); err != nil {
+	if c.Mark.Position, err = decodePosition(row, Position, contributionDo); err != nil {
 		return c, err
 	}
 	if v := row.Get(amountsAttr); v.Kind() == value.Map {
 		c.Amounts = v.Item()
 	} else if !v.IsMissing() {
-		return c, unreadable(row, amountsAttr, "a map of numbers", contributionDo)
+		return c, unreadableError(row, amountsAttr, "a map of numbers", contributionDo)
 	}
 	for _, a := range c.Amounts {
 		if a.Value.Kind() != value.Number {
-			return c, unreadable(row, amountsAttr, "a map of numbers", contributionDo)
+			return c, unreadableError(row, amountsAttr, "a map of numbers", contributionDo)
 		}
 	}
 	c.Source.Table, c.Target.Table = row.Get(sourceTable).Text(), row.Get(targetTable).Text()
@@ -310,18 +310,18 @@ func DecodeContribution(row value.Item) (c Contribution, err error) {
 func (c Contribution) Becomes(at store.Ref, next contribution.Mark, expiry value.Value) store.Write {
 	w := store.Write{Ref: at, If: NotThere()}
 	if c.Version > 0 {
-		w.If = store.Cond{equal(Count, c.Version)}
+		w.If = store.Cond{equalTest(Count, c.Version)}
 	}
-	attrs := append(RefItem(at), attr(Count, value.OfInt(next.Version)),
-		attr(sourceTable, value.OfString(c.Source.Table)), attr(sourceKey, value.OfMap(c.SourceKey)),
-		attr(targetTable, value.OfString(c.Target.Table)), attr(targetKey, value.OfMap(c.TargetKey)))
+	attrs := append(RefItem(at), newAttr(Count, value.OfInt(next.Version)),
+		newAttr(sourceTable, value.OfString(c.Source.Table)), newAttr(sourceKey, value.OfMap(c.SourceKey)),
+		newAttr(targetTable, value.OfString(c.Target.Table)), newAttr(targetKey, value.OfMap(c.TargetKey)))
 	if !next.Position.IsZero() {
-		attrs = append(attrs, attr(Position, next.Position.Value()))
+		attrs = append(attrs, newAttr(Position, next.Position.Value()))
 	}
 	if next.Nothing() {
-		attrs = append(attrs, attr(Expiry, expiry))
+		attrs = append(attrs, newAttr(Expiry, expiry))
 	} else {
-		attrs = append(attrs, attr(amountsAttr, value.OfMap(value.NewItem(next.Amounts...))))
+		attrs = append(attrs, newAttr(amountsAttr, value.OfMap(value.NewItem(next.Amounts...))))
 	}
 	w.Put = value.NewItem(attrs...)
 	return w
@@ -330,7 +330,7 @@ func (c Contribution) Becomes(at store.Ref, next contribution.Mark, expiry value
 // SourceAttrs returns the attributes by which a row names the source row that it is of. key
 // has the source row's key attributes.
 func SourceAttrs(source store.Ref, key value.Item) []value.Attr {
-	return []value.Attr{attr(sourceTable, value.OfString(source.Table)), attr(sourceKey, value.OfMap(key))}
+	return []value.Attr{newAttr(sourceTable, value.OfString(source.Table)), newAttr(sourceKey, value.OfMap(key))}
 }
 
 // SourceOf returns the table and the key attributes of the source row that a row names, ""
@@ -397,10 +397,10 @@ func (s SegmentRow) Take(at store.Ref, now time.Time) (SegmentRow, store.Write) 
 	next := s
 	next.Owner++
 	next.Free, next.Taken, next.Saved, next.From = false, now, now, s.Rows
-	w := next.write(at)
+	w := next.updateRow(at)
 	w.If = NotThere()
 	if s.Owner > 0 {
-		w.If = store.Cond{equal(segmentOwner, s.Owner)}
+		w.If = store.Cond{equalTest(segmentOwner, s.Owner)}
 	}
 	return next, w
 }
@@ -408,8 +408,8 @@ func (s SegmentRow) Take(at store.Ref, now time.Time) (SegmentRow, store.Write) 
 // Save stores how far a segment is, on condition that its builder still holds it.
 func (s SegmentRow) Save(at store.Ref, now time.Time) store.Write {
 	s.Saved = now
-	w := s.write(at)
-	w.If = store.Cond{equal(segmentOwner, s.Owner)}
+	w := s.updateRow(at)
+	w.If = store.Cond{equalTest(segmentOwner, s.Owner)}
 	return w
 }
 
@@ -417,19 +417,19 @@ func (s SegmentRow) Save(at store.Ref, now time.Time) store.Write {
 // condition that it still holds it.
 func (s SegmentRow) Release(at store.Ref, units, reads int64) store.Write {
 	return store.Write{
-		Ref: at, If: store.Cond{equal(segmentOwner, s.Owner)},
-		Ops: []store.Op{set(segmentFree, value.OfBool(true)), plus(segmentUnits, units), plus(segmentReads, reads)},
+		Ref: at, If: store.Cond{equalTest(segmentOwner, s.Owner)},
+		Ops: []store.Op{setAttr(segmentFree, value.OfBool(true)), addTo(segmentUnits, units), addTo(segmentReads, reads)},
 	}
 }
 
-// Held is the check that the builder still holds a segment, for a transaction.
-func (s SegmentRow) Held(at store.Ref) store.Write {
-	return store.Write{Ref: at, Check: true, If: store.Cond{equal(segmentOwner, s.Owner)}}
+// HeldCheck is the check that the builder still holds a segment, for a transaction.
+func (s SegmentRow) HeldCheck(at store.Ref) store.Write {
+	return store.Write{Ref: at, Check: true, If: store.Cond{equalTest(segmentOwner, s.Owner)}}
 }
 
-// write returns the update of a segment's row, without a condition. Its owner's generation is
+// updateRow returns the update of a segment's row, without a condition. Its owner's generation is
 // part of it, so that a builder that lost the segment can tell.
-func (s SegmentRow) write(at store.Ref) store.Write {
+func (s SegmentRow) updateRow(at store.Ref) store.Write {
 	s.Free = false
 	return store.Write{Ref: at, Ops: store.AssignAll(writeTagged(s))}
 }

@@ -102,10 +102,10 @@ func TestFenceRow(t *testing.T) {
 	}
 	move := owntable.CheckpointRow{}.Move(at, p, q, owntable.Counts{})
 	for view, want := range map[int64]bool{0: false, 2: false, 3: true, 4: true} {
-		if _, ok := written(fenced, owntable.Under(view, move)); ok != want {
+		if _, ok := written(fenced, owntable.UnderView(view, move)); ok != want {
 			t.Errorf("under view %d the checkpoint moves: %v", view, ok)
 		}
-		if _, ok := written(row, owntable.Under(view, move)); !ok {
+		if _, ok := written(row, owntable.UnderView(view, move)); !ok {
 			t.Errorf("under view %d a checkpoint without a fence does not move", view)
 		}
 	}
@@ -113,7 +113,7 @@ func TestFenceRow(t *testing.T) {
 		t.Error("Under changed the write that it was given")
 	}
 	later, _ := fence.Take(5, []int64{3, 5}, q)
-	moved, _ := written(fenced, owntable.Under(4, move))
+	moved, _ := written(fenced, owntable.UnderView(4, move))
 	again, ok := written(moved, owntable.TakeFence(at, fence, later, q))
 	is := must[contribution.Fence](t)(owntable.FenceOf(again))
 	if !ok || !is.Same(later) || is.Floors[3] != p || is.Floors[5] != q || is.Counts(3, p) || !is.Counts(3, q) {
@@ -163,7 +163,7 @@ func TestSegmentRow(t *testing.T) {
 	now := time.UnixMilli(1800000000000).UTC()
 	mine, w := owntable.SegmentRow{Plan: "8"}.Take(at, now)
 	row, ok := written(nil, w)
-	if !ok || !mine.Held(at).If.Holds(row) {
+	if !ok || !mine.HeldCheck(at).If.Holds(row) {
 		t.Fatal("the first builder does not get the segment")
 	}
 	mine.Rows, mine.Puts, mine.Table, mine.Cursor = 10, 3, 1, value.Item{{Name: "PK", Value: value.OfString("x")}}
@@ -174,7 +174,7 @@ func TestSegmentRow(t *testing.T) {
 	}
 	theirs, w := is.Take(at, now)
 	row, ok = written(row, w)
-	if !ok || theirs.Rows != 10 || mine.Held(at).If.Holds(row) || !theirs.Held(at).If.Holds(row) {
+	if !ok || theirs.Rows != 10 || mine.HeldCheck(at).If.Holds(row) || !theirs.HeldCheck(at).If.Holds(row) {
 		t.Error("the segment does not change hands")
 	}
 	if _, ok := written(row, mine.Save(at, now)); ok {

@@ -104,8 +104,8 @@ const catalogDo = "stop what derives the model, and restore the row from a backu
 // ErrNewer is wrapped by the error for a catalog that a newer weir wrote.
 var ErrNewer = fmt.Errorf("a newer weir wrote it")
 
-// Read reports whether the stream of any table was read.
-func (c CatalogRow) Read() bool {
+// WasRead reports whether the stream of any table was read.
+func (c CatalogRow) WasRead() bool {
 	for _, pin := range c.Tables {
 		if pin.Reader != "" {
 			return true
@@ -121,40 +121,40 @@ func DecodeCatalog(row value.Item) (c CatalogRow, err error) {
 	if row == nil {
 		return c, nil
 	}
-	format, err := whole(row, catalogFormat, 1, catalogDo)
+	format, err := decodeInt(row, catalogFormat, 1, catalogDo)
 	if err != nil {
 		return c, err
 	}
 	if format != CatalogFormat {
-		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoted(row.Get(Partition)), TableName, format, CatalogFormat)
+		return c, fmt.Errorf("%w: row %s of table %s has format %d, this program knows %d", ErrNewer, quoteText(row.Get(Partition)), TableName, format, CatalogFormat)
 	}
-	if c.Count, err = whole(row, catalogCount, 1, catalogDo); err != nil {
+	if c.Count, err = decodeInt(row, catalogCount, 1, catalogDo); err != nil {
 		return c, err
 	}
 	if v := row.Get(catalogOwn); v.Kind() != value.String && !v.IsMissing() {
-		return c, unreadable(row, catalogOwn, "the id of a table", catalogDo)
+		return c, unreadableError(row, catalogOwn, "the id of a table", catalogDo)
 	}
 	c.Own = row.Get(catalogOwn).Text()
 	if v := row.Get(catalogSearch); v.Kind() != value.String && !v.IsMissing() {
-		return c, unreadable(row, catalogSearch, "a search generation", catalogDo)
+		return c, unreadableError(row, catalogSearch, "a search generation", catalogDo)
 	}
 	c.Search = row.Get(catalogSearch).Text()
 	known := []string{Partition, Sort, catalogFormat, catalogCount, catalogOwn, catalogSearch}
 	for _, a := range row {
 		if name, ok := strings.CutPrefix(a.Name, catalogTable); ok {
-			if c.Tables[name], err = pin(row, a); err != nil {
+			if c.Tables[name], err = decodePin(row, a); err != nil {
 				return c, err
 			}
 		} else if name, ok := strings.CutPrefix(a.Name, catalogName); ok {
-			d, ok := derived(a.Value.Text())
+			d, ok := decodeDerived(a.Value.Text())
 			if !ok || a.Value.Kind() != value.String {
-				return c, unreadable(row, a.Name, "a hash, a generation, a state and a time", catalogDo)
+				return c, unreadableError(row, a.Name, "a hash, a generation, a state and a time", catalogDo)
 			}
 			c.Derivations[name] = d
 		} else if name, ok := strings.CutPrefix(a.Name, buildsEntry); ok {
 			b, ok := buildFrom(name, a.Value.Text())
 			if !ok {
-				return c, unreadable(row, a.Name, "a state, two times, a version and an entity", catalogDo)
+				return c, unreadableError(row, a.Name, "a state, two times, a version and an entity", catalogDo)
 			}
 			c.Builds = append(c.Builds, b)
 		} else if !slices.Contains(known, a.Name) {
@@ -171,30 +171,30 @@ func (c CatalogRow) Clone() CatalogRow {
 	return c
 }
 
-// Pending reports whether a derivation is being built for the first time, or again with
+// IsPending reports whether a derivation is being built for the first time, or again with
 // another definition: it is counted in its new ledgers only, and not shown yet.
-func (c CatalogRow) Pending(derivation string) bool {
+func (c CatalogRow) IsPending(derivation string) bool {
 	return c.Derivations[derivation].State == Building
 }
 
-// pin decodes what the catalog's row knows of one table. An entry that is not as this version
+// decodePin decodes what the catalog's row knows of one table. An entry that is not as this version
 // writes it is an error that says what to do, and never a default: a table that looks new would
 // be counted again.
-func pin(row value.Item, a value.Attr) (p Pin, err error) {
+func decodePin(row value.Item, a value.Attr) (p Pin, err error) {
 	if a.Value.Kind() != value.Map {
-		return p, unreadable(row, a.Name, "a map", catalogDo)
+		return p, unreadableError(row, a.Name, "a map", catalogDo)
 	}
 	if readTagged(a.Value.Item(), &p, catalogDo) != nil {
-		err = unreadable(row, a.Name, "a map of texts and times", catalogDo)
+		err = unreadableError(row, a.Name, "a map of texts and times", catalogDo)
 	}
 	if err == nil && p.ID == "" {
-		err = unreadable(row, a.Name, "a map with the id of a table", catalogDo)
+		err = unreadableError(row, a.Name, "a map with the id of a table", catalogDo)
 	}
 	return p, err
 }
 
-// derived decodes the state of a derivation, four words; false for anything else.
-func derived(text string) (d Derived, ok bool) {
+// decodeDerived decodes the state of a derivation, four words; false for anything else.
+func decodeDerived(text string) (d Derived, ok bool) {
 	f := strings.Fields(text)
 	if len(f) != 4 {
 		return d, false
@@ -208,20 +208,20 @@ func derived(text string) (d Derived, ok bool) {
 // Becomes replaces the catalog by next, on condition that it has not changed since it was
 // read. Attributes that this version does not know stay. The write returns the row.
 func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
-	attrs := []value.Attr{attr(catalogFormat, value.OfInt(CatalogFormat)), attr(catalogCount, value.OfInt(c.Count+1))}
+	attrs := []value.Attr{newAttr(catalogFormat, value.OfInt(CatalogFormat)), newAttr(catalogCount, value.OfInt(c.Count+1))}
 	if next.Own != "" {
-		attrs = append(attrs, attr(catalogOwn, value.OfString(next.Own)))
+		attrs = append(attrs, newAttr(catalogOwn, value.OfString(next.Own)))
 	}
 	if next.Search != "" {
-		attrs = append(attrs, attr(catalogSearch, value.OfString(next.Search)))
+		attrs = append(attrs, newAttr(catalogSearch, value.OfString(next.Search)))
 	}
 	attrs = append(attrs, c.others...)
 	attrs = append(attrs, seq.Map(next.Builds, func(b Build) value.Attr { return b.attr() })...)
 	for name, p := range next.Tables {
-		attrs = append(attrs, attr(catalogTable+name, value.OfMap(p.item())))
+		attrs = append(attrs, newAttr(catalogTable+name, value.OfMap(p.encodePin())))
 	}
 	for name, d := range next.Derivations {
-		attrs = append(attrs, attr(catalogName+name, value.OfString(d.text())))
+		attrs = append(attrs, newAttr(catalogName+name, value.OfString(d.text())))
 	}
 	return store.Write{
 		Ref: at, Return: true, If: store.Cond{{store.AsRead(catalogCount, c.was)}}, Put: RefItem(at).With(attrs...),
@@ -239,12 +239,12 @@ func (d Derived) text() string {
 	return d.Hash + " " + strconv.FormatInt(d.Generation, 36) + " " + letter + " " + strconv.FormatInt(d.Since.Unix(), 36)
 }
 
-// item is what pin decodes. What is not known is left out.
-func (p Pin) item() value.Item { return value.NewItem(writeTagged(p)...) }
+// encodePin is what pin decodes. What is not known is left out.
+func (p Pin) encodePin() value.Item { return value.NewItem(writeTagged(p)...) }
 
 // Same reports whether two catalogs say the same.
 func (c CatalogRow) Same(d CatalogRow) bool {
-	return c.Own == d.Own && c.Search == d.Search && maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.item(), b.item()) }) &&
+	return c.Own == d.Own && c.Search == d.Search && maps.EqualFunc(c.Tables, d.Tables, func(a, b Pin) bool { return a == b || value.EqualItems(a.encodePin(), b.encodePin()) }) &&
 		maps.EqualFunc(c.Derivations, d.Derivations, func(a, b Derived) bool { return a == b || a.text() == b.text() }) &&
 		slices.EqualFunc(c.Builds, d.Builds, func(a, b Build) bool {
 			return a.attr().Value.Text() == b.attr().Value.Text() && a.Generation == b.Generation

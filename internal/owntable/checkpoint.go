@@ -62,7 +62,7 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	}
 	err = readTagged(row, &c, checkDo)
 	if err == nil && row.Get(checkFrom).Kind() != value.Null { // else from the beginning
-		c.From, err = position(row, checkFrom, checkDo)
+		c.From, err = decodePosition(row, checkFrom, checkDo)
 	}
 	if err != nil {
 		return CheckpointRow{Table: c.Table, Shard: c.Shard}, err
@@ -73,43 +73,43 @@ func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 
 // ops add the counts in the write that moves the checkpoint, so each record is counted once.
 func (n Counts) ops() []store.Op {
-	return []store.Op{plus(countApplied, int64(n.Applied)), plus(countSkipped, int64(n.Skipped)), plus(countDead, int64(n.Dead))}
+	return []store.Op{addTo(countApplied, int64(n.Applied)), addTo(countSkipped, int64(n.Skipped)), addTo(countDead, int64(n.Dead))}
 }
 
-// named are the operations that name the shard of a checkpoint. Each write that may make the row has them.
-func (at ShardRef) named() []store.Op {
-	return []store.Op{set(checkTable, value.OfString(at.Of)), set(checkShard, value.OfString(at.Shard))}
+// namingOps are the operations that name the shard of a checkpoint. Each write that may make the row has them.
+func (at ShardRef) namingOps() []store.Op {
+	return []store.Op{setAttr(checkTable, value.OfString(at.Of)), setAttr(checkShard, value.OfString(at.Shard))}
 }
 
 // BeginCheckpoint makes a checkpoint before the first record of its shard, if there is none. The write
 // returns the row.
 func BeginCheckpoint(at ShardRef) store.Write {
-	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: append(at.named(), plus(checkMoves, 1))}
+	return store.Write{Ref: at.Ref, Return: true, If: NotThere(), Ops: append(at.namingOps(), addTo(checkMoves, 1))}
 }
 
 // Move moves a checkpoint from one position to another and adds n, the counts of
 // the records in between. Its condition is that the checkpoint is still at from, and that no function has begun an event since it
 // was read. What a function has begun is its own to judge, so the stretch that processes read does not begin before that.
 func (c CheckpointRow) Move(at ShardRef, from, to events.Position, n Counts) store.Write {
-	ops := append(at.named(), set(checkPosition, to.Value()), set(checkTo, to.Value()), plus(checkMoves, 1), remove(checkExpiry))
+	ops := append(at.namingOps(), setAttr(checkPosition, to.Value()), setAttr(checkTo, to.Value()), addTo(checkMoves, 1), removeAttr(checkExpiry))
 	if c.To != from || c.To.IsZero() || c.To.Compare(c.Last) < 0 {
 		begin := from
 		if c.Last.Compare(begin) > 0 {
 			begin = c.Last
 		}
-		ops = append(ops, set(checkFrom, placeOf(begin)))
+		ops = append(ops, setAttr(checkFrom, placeOf(begin)))
 	}
 	last := value.Value{}
 	if !c.Last.IsZero() {
 		last = c.Last.Value()
 	}
-	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(from)}, {store.AsRead(checkLast, last)}}, Ops: append(ops, n.ops()...)}
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmovedTest(from)}, {store.AsRead(checkLast, last)}}, Ops: append(ops, n.ops()...)}
 }
 
 // EndCheckpoint records that a shard is applied to its end, on condition that the
 // checkpoint is where it was when that was seen.
 func EndCheckpoint(at ShardRef, p events.Position) store.Write {
-	return store.Write{Ref: at.Ref, If: store.Cond{{unmoved(p)}}, Ops: append(at.named(), set(checkDone, value.OfBool(true)), plus(checkMoves, 1), remove(checkExpiry))}
+	return store.Write{Ref: at.Ref, If: store.Cond{{unmovedTest(p)}}, Ops: append(at.namingOps(), setAttr(checkDone, value.OfBool(true)), addTo(checkMoves, 1), removeAttr(checkExpiry))}
 }
 
 // OvertakeCheckpoint moves a checkpoint forward to a position, on condition that it is
@@ -117,7 +117,7 @@ func EndCheckpoint(at ShardRef, p events.Position) store.Write {
 func OvertakeCheckpoint(at ShardRef, to events.Position) store.Write {
 	return store.Write{
 		Ref: at.Ref, If: store.Cond{{{Attr: checkPosition, Is: store.Absent}, {Attr: checkPosition, Is: store.Lt, Value: to.Value()}}},
-		Ops: append(at.named(), set(checkPosition, to.Value()), plus(checkMoves, 1)),
+		Ops: append(at.namingOps(), setAttr(checkPosition, to.Value()), addTo(checkMoves, 1)),
 	}
 }
 
@@ -126,7 +126,7 @@ func OvertakeCheckpoint(at ShardRef, to events.Position) store.Write {
 func MissCheckpoint(at ShardRef, since time.Time) store.Write {
 	return store.Write{
 		Ref: at.Ref, If: store.Cond{{isDone}, {{Attr: checkMissing, Is: store.Absent}}},
-		Ops: []store.Op{set(checkMissing, value.OfInt(since.Unix()))},
+		Ops: []store.Op{setAttr(checkMissing, value.OfInt(since.Unix()))},
 	}
 }
 
@@ -140,7 +140,7 @@ var isDone = store.Test{Attr: checkDone, Is: store.Exists}
 // Drop deletes a checkpoint, on condition that its shard is done and that its
 // position has not changed since it was read.
 func (c CheckpointRow) Drop(at store.Ref) store.Write {
-	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmoved(c.At)}}}
+	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmovedTest(c.At)}}}
 }
 
 // The row of past|MODEL holds the counts of all shards that are over, in the same attributes as a checkpoint's counts. The transaction that deletes a

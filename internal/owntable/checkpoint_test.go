@@ -70,7 +70,7 @@ func TestCheckpointRow(t *testing.T) {
 }
 
 func TestPastRow(t *testing.T) {
-	o, at := ownTable(t), owntable.Past("gallery")
+	o, at := ownTable(t), owntable.PastShards("gallery")
 	for i := range 2 {
 		if !o.writes(owntable.AddPast(at, owntable.Counts{Applied: 5, Dead: 1})) {
 			t.Fatal("counts are not added")

@@ -48,8 +48,8 @@ func (c ClaimRow) Take(at, row store.Ref, key value.Item, token string) store.Wr
 	return store.Write{
 		Ref: at, If: store.Cond{{store.AsRead(claimToken, c.token)}},
 		Ops: []store.Op{
-			set(claimRow, value.OfString(RowText(row))), set(claimTable, value.OfString(row.Table)),
-			set(claimKey, value.OfMap(key)), set(claimToken, value.OfString(token)),
+			setAttr(claimRow, value.OfString(RowText(row))), setAttr(claimTable, value.OfString(row.Table)),
+			setAttr(claimKey, value.OfMap(key)), setAttr(claimToken, value.OfString(token)),
 		},
 	}
 }
@@ -68,7 +68,7 @@ const claimDry = "by"
 // TakeDry notes in a table of its own, which no other program sees, that a row would take a
 // claim, on condition that none would.
 func TakeDry(at store.Ref, by string) store.Write {
-	return store.Write{Ref: at, If: NotThere(), Put: RefItem(at).With(attr(claimDry, value.OfString(by)))}
+	return store.Write{Ref: at, If: NotThere(), Put: RefItem(at).With(newAttr(claimDry, value.OfString(by)))}
 }
 
 // DryTaker returns the row that would take a claim.

@@ -44,7 +44,7 @@ func TestClaims(t *testing.T) {
 // TestOnce: a key is used once until its row expires.
 func TestOnce(t *testing.T) {
 	o := ownTable(t)
-	at, now := owntable.Once("m", "k"), time.Unix(1_700_000_000, 0)
+	at, now := owntable.CommandResult("m", "k"), time.Unix(1_700_000_000, 0)
 	is := owntable.OnceRow{Hash: "h", Done: "created", Table: "T", Key: keyOf("1")}
 	if !o.writes(owntable.OnceFrom(nil).Becomes(at, is, now)) || o.writes(owntable.OnceFrom(nil).Becomes(at, is, now)) {
 		t.Error("a key was used twice")
@@ -95,10 +95,10 @@ func TestSeenMarks(t *testing.T) {
 	if !o.writes(owntable.LeaveSwept(row, mark("2"), keyOf("1"))) || o.writes(owntable.LeaveSwept(row, mark("1"), keyOf("1"))) {
 		t.Error("a sweep is as new as the row's mark, and no older")
 	}
-	if v := owntable.Swept(o.row(owntable.Seen(row))); !value.Equal(v, owntable.Digest(keyOf("1"))) || value.Equal(v, owntable.Digest(keyOf("2"))) {
+	if v := owntable.Swept(o.row(owntable.ReplayRemoval(row))); !value.Equal(v, owntable.Digest(keyOf("1"))) || value.Equal(v, owntable.Digest(keyOf("2"))) {
 		t.Error("the digest is of what the row was")
 	}
-	if !o.writes(owntable.LeaveSeen(row, mark("0"), true)) || !owntable.Swept(o.row(owntable.Seen(row))).IsMissing() {
+	if !o.writes(owntable.LeaveSeen(row, mark("0"), true)) || !owntable.Swept(o.row(owntable.ReplayRemoval(row))).IsMissing() {
 		t.Error("a removal without a position is always stored, and is no sweep")
 	}
 }

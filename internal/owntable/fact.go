@@ -26,12 +26,12 @@ func FactsOf(derivation string, target store.Ref) string {
 }
 
 // FactList names a list of facts of a derivation, or of a list of others. Different ones have different names.
-func FactList(derivation, of string) string { return escaped(derivation) + "|" + of }
+func FactList(derivation, of string) string { return escapeText(derivation) + "|" + of }
 
 // CutFactList undoes FactList.
 func CutFactList(list string) (derivation, of string) {
 	derivation, of, _ = strings.Cut(list, "|")
-	return unescaped(derivation), of
+	return unescapeText(derivation), of
 }
 
 // Facts returns the prefix of the partition keys of a model's facts.
@@ -56,12 +56,12 @@ func FactsFrom(model, list, from string, limit int) store.Query {
 	return store.Query{Table: TableName, Partition: ref.Key.Partition, Sort: store.Range{From: ref.Key.Sort}, Limit: limit}
 }
 
-// Reached names the fact that a status word is reached. by is the row that tells it, or
+// ReachedFact names the fact that a status word is reached. by is the row that tells it, or
 // the list element for which it is told.
-func Reached(word, by string) string { return Reaching(word) + Hash(by) }
+func ReachedFact(word, by string) string { return Reaching(word) + Hash(by) }
 
 // Reaching returns the prefix of the names of all facts that a word is reached.
-func Reaching(word string) string { return Texts([]string{word}) + "|" }
+func Reaching(word string) string { return JoinTexts([]string{word}) + "|" }
 
 // Prefixes of the names of members and of targets.
 const (
@@ -74,14 +74,14 @@ const (
 func GroupMember(who string) string { return MembersBegin + Hash(who) }
 
 // ToldMember is what the fact about a member tells.
-func ToldMember(who value.Value) value.Item { return value.Item{attr(factWho, who)} }
+func ToldMember(who value.Value) value.Item { return value.Item{newAttr(factWho, who)} }
 
-// Target names the fact that a row's status depends on a group.
-func Target(row string) string { return targetsBegin + Hash(row) }
+// TargetFact names the fact that a row's status depends on a group.
+func TargetFact(row string) string { return targetsBegin + Hash(row) }
 
 // FactOfTarget is what the fact about a target tells: its table and its key attributes.
 func FactOfTarget(table string, key value.Item) value.Item {
-	return value.NewItem(attr(factTable, value.OfString(table)), attr(factKey, value.OfMap(key)))
+	return value.NewItem(newAttr(factTable, value.OfString(table)), newAttr(factKey, value.OfMap(key)))
 }
 
 // TargetOf returns the table and the key attributes of the target that a fact tells of;

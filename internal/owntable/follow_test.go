@@ -24,7 +24,7 @@ var soon = value.OfInt(1_700_000_000)
 // a correction writes only over what it read.
 func TestFacts(t *testing.T) {
 	o := ownTable(t)
-	ref := owntable.Fact("m", "Round.status|r", owntable.Reached("open", "row"))
+	ref := owntable.Fact("m", "Round.status|r", owntable.ReachedFact("open", "row"))
 	told := owntable.ToldMember(value.OfString("ann"))
 	if !o.writes(owntable.Member{Position: at(2), Says: told}.Keep(ref, soon)) || o.writes(owntable.Member{Position: at(1)}.Keep(ref, soon)) {
 		t.Error("an older report replaced a newer one")
@@ -65,7 +65,7 @@ func TestFollowedValues(t *testing.T) {
 		t.Error("an older value replaced a newer one")
 	}
 	is := owntable.FollowedFrom(o.row(ref))
-	if is.Value.Text() != "Ann" || is.Position != at(2) || is.Gone || is.Row.Table != "T" || !value.EqualItems(is.Row.Key, keyOf("1")) || !is.There() {
+	if is.Value.Text() != "Ann" || is.Position != at(2) || is.Gone || is.Row.Table != "T" || !value.EqualItems(is.Row.Key, keyOf("1")) || !is.Existed() {
 		t.Errorf("stored as %+v", is)
 	}
 	if o.writes(owntable.KeepLast(ref)) || o.writes(owntable.ExpireGone(ref, at(2), soon)) {
@@ -107,26 +107,26 @@ func TestSubscribers(t *testing.T) {
 	o, clock := ownTable(t), time.Unix(1_700_000_000, 0)
 	list := owntable.Subscribers("m", owntable.SubscriberList("rule", []string{"a"}))
 	none := owntable.ListFrom(o.row(list))
-	if !o.writes(none.Next(list, "s1", off(2), off(5), nil, clock, soon)) || o.writes(none.Next(list, "s2", off(1), off(1), nil, clock, soon)) {
+	if !o.writes(none.BeginMoment(list, "s1", off(2), off(5), nil, clock, soon)) || o.writes(none.BeginMoment(list, "s2", off(1), off(1), nil, clock, soon)) {
 		t.Error("one moment was given twice")
 	}
 	is := owntable.ListFrom(o.row(list))
-	if first, last, moment := is.Shard("s1"); is.Moment() != clock.UnixMicro() || first != off(2) || last != off(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
+	if first, last, moment := is.ShardProgress("s1"); is.Moment() != clock.UnixMicro() || first != off(2) || last != off(5) || moment != is.Moment() || !o.row(list).Has(owntable.Expiry) {
 		t.Errorf("the list is %v", o.row(list))
 	}
-	if !o.writes(is.Next(list, "s2", off(1), off(1), nil, clock, soon)) {
+	if !o.writes(is.BeginMoment(list, "s2", off(1), off(1), nil, clock, soon)) {
 		t.Fatal("no second moment")
 	}
 	if o.writes(owntable.EndMoment(list, "s1", off(4))) || !o.writes(owntable.EndMoment(list, "s1", off(5))) {
 		t.Error("the moment of a shard ends when its last change is sent")
 	}
-	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", off(2), off(2), []string{"s1"}, clock, soon)) {
+	if !o.writes(owntable.ListFrom(o.row(list)).BeginMoment(list, "s2", off(2), off(2), []string{"s1"}, clock, soon)) {
 		t.Fatal("no third moment")
 	}
-	if !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s3", off(1), off(1), nil, clock, soon)) || !o.writes(owntable.ListFrom(o.row(list)).Next(list, "s2", off(3), off(3), []string{"s3"}, clock, soon)) {
+	if !o.writes(owntable.ListFrom(o.row(list)).BeginMoment(list, "s3", off(1), off(1), nil, clock, soon)) || !o.writes(owntable.ListFrom(o.row(list)).BeginMoment(list, "s2", off(3), off(3), []string{"s3"}, clock, soon)) {
 		t.Fatal("no moment after a removal")
 	}
-	if first, last, moment := owntable.ListFrom(o.row(list)).Shard("s3"); !first.IsZero() || !last.IsZero() || moment != 0 {
+	if first, last, moment := owntable.ListFrom(o.row(list)).ShardProgress("s3"); !first.IsZero() || !last.IsZero() || moment != 0 {
 		t.Errorf("of a shard whose frontier has passed it there is %v", o.row(list))
 	}
 	if is := owntable.ListFrom(o.row(list)); o.row(list).Has(owntable.PositionOf("s1")) || !o.row(list).Has(owntable.PositionOf("s2")) || !is.Pruned() {

@@ -50,19 +50,19 @@ func keyedFrom(row value.Item) KeyedRow {
 
 // ops write which row it is. The table has the model's name, not that of a stage.
 func (k KeyedRow) ops() []store.Op {
-	return []store.Op{set(followTable, value.OfString(k.Table)), set(followKey, value.OfMap(k.Key))}
+	return []store.Op{setAttr(followTable, value.OfString(k.Table)), setAttr(followKey, value.OfMap(k.Key))}
 }
 
 // FollowedFrom decodes a followed value, nil if there is none.
 func FollowedFrom(row value.Item) FollowedRow {
 	return FollowedRow{
 		Value: row.Get(followedValue), Position: events.PositionFrom(row.Get(followedPosition)), Gone: row.Has(followedGone),
-		Expires: row.Has(Expiry), Row: keyedFrom(row), keeps: row.Get(followedKeeps), noted: note(row, followedPosition),
+		Expires: row.Has(Expiry), Row: keyedFrom(row), keeps: row.Get(followedKeeps), noted: noteRead(row, followedPosition),
 	}
 }
 
-// There reports whether the row existed when it was read.
-func (v FollowedRow) There() bool { return v.there }
+// Existed reports whether the row existed when it was read.
+func (v FollowedRow) Existed() bool { return v.there }
 
 // Keep stores a value, or that its row is gone, unless the position that is stored is the
 // same or newer. The write returns the row. A value that was to expire does not any more.
@@ -72,7 +72,7 @@ func (v FollowedRow) Keep(at store.Ref) store.Write {
 		gone = value.OfBool(true)
 	}
 	ops := []store.Op{
-		set(followedPosition, v.Position.Value()), store.Assign(followedValue, v.Value), store.Assign(followedGone, gone), remove(Expiry),
+		setAttr(followedPosition, v.Position.Value()), store.Assign(followedValue, v.Value), store.Assign(followedGone, gone), removeAttr(Expiry),
 	}
 	return store.Write{Ref: at, If: store.Cond{store.Below(followedPosition, v.Position.Value())}, Return: true, Ops: append(ops, v.Row.ops()...)}
 }
@@ -81,14 +81,14 @@ func (v FollowedRow) Keep(at store.Ref) store.Write {
 // changed since it was read.
 func (v FollowedRow) Replace(at store.Ref, next FollowedRow) store.Write {
 	w := next.Keep(at)
-	w.If, w.Return = v.same(followedPosition), false
+	w.If, w.Return = v.sameCondition(followedPosition), false
 	return w
 }
 
 // Raise gives the value a newer position, on condition that it has not changed since it was
 // read.
 func (v FollowedRow) Raise(at store.Ref, p events.Position) store.Write {
-	return store.Write{Ref: at, If: v.same(followedPosition), Ops: []store.Op{set(followedPosition, p.Value())}}
+	return store.Write{Ref: at, If: v.sameCondition(followedPosition), Ops: []store.Op{setAttr(followedPosition, p.Value())}}
 }
 
 var isGone = []store.Test{{Attr: followedGone, Is: store.Exists}}
@@ -98,7 +98,7 @@ var isGone = []store.Test{{Attr: followedGone, Is: store.Exists}}
 func ExpireGone(at store.Ref, p events.Position, expiry value.Value) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{isGone, {{Attr: followedPosition, Is: store.Eq, Value: p.Value()}}},
-		Ops: []store.Op{set(Expiry, expiry)},
+		Ops: []store.Op{setAttr(Expiry, expiry)},
 	}
 }
 
@@ -106,7 +106,7 @@ func ExpireGone(at store.Ref, p events.Position, expiry value.Value) store.Write
 // neither the value has changed since it was read nor a follower began to keep it.
 func (v FollowedRow) ExpireLast(at store.Ref, expiry value.Value) store.Write {
 	return store.Write{
-		Ref: at, Ops: []store.Op{set(Expiry, expiry)},
+		Ref: at, Ops: []store.Op{setAttr(Expiry, expiry)},
 		If: store.Cond{isGone, {store.AsRead(followedPosition, v.was)}, {store.AsRead(followedKeeps, v.keeps)}},
 	}
 }
@@ -114,17 +114,17 @@ func (v FollowedRow) ExpireLast(at store.Ref, expiry value.Value) store.Write {
 // KeepLast notes that a follower, which is on the list, keeps the last value of a row that
 // is gone: TTL no longer deletes the value. It is refused if another writer spoilt the
 // count that it raises; then write KeepLastFrom.
-func KeepLast(at store.Ref) store.Write { return keepLast(at, plus(followedKeeps, 1)) }
+func KeepLast(at store.Ref) store.Write { return keepLast(at, addTo(followedKeeps, 1)) }
 
 // KeepLastFrom is KeepLast with a new count, which must be higher than any before it.
 func KeepLastFrom(at store.Ref, count int64) store.Write {
-	return keepLast(at, set(followedKeeps, value.OfInt(count)))
+	return keepLast(at, setAttr(followedKeeps, value.OfInt(count)))
 }
 
 // keepLast keeps the last value of a row that is gone, and takes its expiry back, on condition that
 // the row is still gone.
 func keepLast(at store.Ref, count store.Op) store.Write {
-	return store.Write{Ref: at, If: store.Cond{isGone}, Ops: []store.Op{count, remove(Expiry)}}
+	return store.Write{Ref: at, If: store.Cond{isGone}, Ops: []store.Op{count, removeAttr(Expiry)}}
 }
 
 // FollowerRow is the entry of an attribute of a row on the list of the value that it
@@ -141,7 +141,7 @@ func FollowerFrom(row value.Item) FollowerRow {
 
 // Write stores the entry.
 func (f FollowerRow) Write(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: append([]store.Op{set(followerAttr, value.OfString(f.Attr))}, f.Row.ops()...)}
+	return store.Write{Ref: at, Ops: append([]store.Op{setAttr(followerAttr, value.OfString(f.Attr))}, f.Row.ops()...)}
 }
 
 // Followed refers to the row that holds a field's value for the rows that follow it. Its
@@ -151,7 +151,7 @@ func Followed(model, field string, source store.Ref) store.Ref {
 }
 
 // FollowedOf returns the prefix of the partition keys of a followed field's values.
-func FollowedOf(model, field string) string { return FollowedIn(model) + escaped(field) + "|" }
+func FollowedOf(model, field string) string { return FollowedIn(model) + escapeText(field) + "|" }
 
 // FollowedIn returns the prefix of the partition keys of all followed values of a model.
 func FollowedIn(model string) string { return "follow|" + model + "|" }
@@ -172,7 +172,7 @@ func IsEntry(sort string) bool { return sort != emptySort }
 // UnservedRecord is what the dead letter of a follower that refused its value keeps: the
 // attribute, and the partition of the list.
 func UnservedRecord(attribute, list string) value.Item {
-	return value.NewItem(attr(followerAttr, value.OfString(attribute)), attr(jobList, value.OfString(list)))
+	return value.NewItem(newAttr(followerAttr, value.OfString(attribute)), newAttr(jobList, value.OfString(list)))
 }
 
 // UnservedFrom decodes such a record.

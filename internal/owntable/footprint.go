@@ -48,7 +48,7 @@ func Footprints(model string) store.Query {
 func (f Footprint) Put(model string) store.Write {
 	at := Ref("footprint|"+model, f.Name+" "+f.Hash)
 	text, _ := json.Marshal(f) // of texts
-	attrs := append(writeTagged(f), attr(footprintIs, value.OfString(string(text))))
+	attrs := append(writeTagged(f), newAttr(footprintIs, value.OfString(string(text))))
 	return store.Write{Ref: at, Put: RefItem(at).With(attrs...)}
 }
 
@@ -58,39 +58,39 @@ const footprintDo = "delete the row; what the derivation has shown then stays in
 func DecodeFootprint(row value.Item) (f Footprint, err error) {
 	at := strings.LastIndexByte(row.Get(Sort).Text(), ' ')
 	if at < 0 || json.Unmarshal([]byte(row.Get(footprintIs).Text()), &f) != nil {
-		return f, unreadable(row, footprintIs, "what a derivation leaves", footprintDo)
+		return f, unreadableError(row, footprintIs, "what a derivation leaves", footprintDo)
 	}
 	f.Name, f.Hash = row.Get(Sort).Text()[:at], row.Get(Sort).Text()[at+1:]
 	err = readTagged(row, &f, footprintDo)
 	return f, err
 }
 
-// Fits reports whether a row can be one of the footprint's. Of a row of which only the key is known, that decides.
-func (f *Footprint) Fits(table string, key store.Key, row value.Item) bool {
-	return f.Table == table && slices.ContainsFunc(f.Rows, func(s Shape) bool { return s.fits(key, row) })
+// MatchesRow reports whether a row can be one of the footprint's. Of a row of which only the key is known, that decides.
+func (f *Footprint) MatchesRow(table string, key store.Key, row value.Item) bool {
+	return f.Table == table && slices.ContainsFunc(f.Rows, func(s Shape) bool { return s.matchesRow(key, row) })
 }
 
 // FitsText is Fits for the text of a row (RowText). Of a long key it tells only the ends, so it may fit several footprints.
 func (f *Footprint) FitsText(text string) bool {
 	if at, told := RowOf(text); told {
-		return f.Fits(at.Table, at.Key, nil)
+		return f.MatchesRow(at.Table, at.Key, nil)
 	}
 	table, ends, ok := LongRowOf(text)
-	return ok && f.Table == table && slices.ContainsFunc(f.Rows, ends.Meets)
+	return ok && f.Table == table && slices.ContainsFunc(f.Rows, ends.Overlaps)
 }
 
-// fits reports whether a row has the shape.
-func (s Shape) fits(key store.Key, row value.Item) bool {
+// matchesRow reports whether a row has the shape.
+func (s Shape) matchesRow(key store.Key, row value.Item) bool {
 	for attr, values := range s.Is {
 		if v := row.Get(attr); !v.IsMissing() && !slices.Contains(values, value.Scalar(v)) {
 			return false
 		}
 	}
-	return matches(s.Partition, value.Scalar(key.Partition)) && matches(s.Sort, value.Scalar(key.Sort))
+	return matchesPattern(s.Partition, value.Scalar(key.Partition)) && matchesPattern(s.Sort, value.Scalar(key.Sort))
 }
 
-// matches reports whether a text matches a pattern, in which * stands for any text.
-func matches(pattern, text string) bool {
+// matchesPattern reports whether a text matches a pattern, in which * stands for any text.
+func matchesPattern(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	text, ok := strings.CutPrefix(text, parts[0])
 	last := len(parts) - 1
@@ -112,19 +112,19 @@ type Shape struct {
 	Is        map[string][]string `json:"is,omitempty"`
 }
 
-// Meets reports whether a row can be of both shapes.
-func (s Shape) Meets(o Shape) bool {
+// Overlaps reports whether a row can be of both shapes.
+func (s Shape) Overlaps(o Shape) bool {
 	for attr, values := range s.Is {
 		if others, both := o.Is[attr]; both && !slices.ContainsFunc(values, func(v string) bool { return slices.Contains(others, v) }) {
 			return false
 		}
 	}
-	return meet(s.Partition, o.Partition) && meet(s.Sort, o.Sort)
+	return patternsMeet(s.Partition, o.Partition) && patternsMeet(s.Sort, o.Sort)
 }
 
-// meet reports whether one text can match two patterns. It compares each rest of one with each
+// patternsMeet reports whether one text can match two patterns. It compares each rest of one with each
 // rest of the other once.
-func meet(a, b string) bool {
+func patternsMeet(a, b string) bool {
 	met := make([]bool, len(b)+1) // whether the rest of a meets each rest of b
 	for i := len(a); i >= 0; i-- {
 		before := slices.Clone(met) // of the rest of a behind its next sign

@@ -64,7 +64,7 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	if l.Fence, err = fenceIn(row, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
-	if _, err = whole(row, checkMoves, 1, readDo); err != nil {
+	if _, err = decodeInt(row, checkMoves, 1, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
 	l.was = row.Get(checkMoves)
@@ -74,23 +74,23 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 	if l.Until = time.Unix(0, 0); !row.Has(checkLast) { // no function has read the shard
 		return l, nil
 	}
-	if l.Marks, err = marks(row, readDo); err != nil {
+	if l.Marks, err = decodeMarks(row, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
-	if l.Behind, err = position(row, readBehind, readDo); err != nil {
+	if l.Behind, err = decodePosition(row, readBehind, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
-	if l.Void, err = position(row, readVoid, readDo); err != nil {
+	if l.Void, err = decodePosition(row, readVoid, readDo); err != nil {
 		return FunctionShardRow{}, err
 	}
-	applied, err := whole(row, readDone, -mostEarlier, readDo)
+	applied, err := decodeInt(row, readDone, -mostEarlier, readDo)
 	if most := len(l.Marks) / FunctionMark; err == nil && applied > int64(most) {
-		err = unreadable(row, readDone, fmt.Sprintf("%d, the number of marks, at the most", most), readDo)
+		err = unreadableError(row, readDone, fmt.Sprintf("%d, the number of marks, at the most", most), readDo)
 	}
 	if err != nil {
 		return FunctionShardRow{}, err
 	}
-	until, err := whole(row, readUntil, 0, readDo)
+	until, err := decodeInt(row, readUntil, 0, readDo)
 	if err != nil {
 		return FunctionShardRow{}, err
 	}
@@ -101,11 +101,11 @@ func DecodeFunctionShard(row value.Item) (l FunctionShardRow, err error) {
 // mostEarlier is how many records may wait to be applied again whose marks the row has no room for: no event has more records.
 const mostEarlier = 10_000
 
-// marks decodes the marks of a row.
-func marks(row value.Item, do string) (string, error) {
+// decodeMarks decodes the marks of a row.
+func decodeMarks(row value.Item, do string) (string, error) {
 	is := row.Get(readMarks)
 	if is.Kind() != value.Binary || len(is.Text())%FunctionMark != 0 {
-		return "", unreadable(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), do)
+		return "", unreadableError(row, readMarks, fmt.Sprintf("binary of %d bytes for each mark", FunctionMark), do)
 	}
 	return is.Text(), nil
 }
@@ -115,20 +115,20 @@ func marks(row value.Item, do string) (string, error) {
 func (l FunctionShardRow) Becomes(at ShardRef, next FunctionShardRow, expires time.Time) store.Write {
 	w := store.Write{
 		Ref: at.Ref, If: store.Cond{{store.AsRead(checkMoves, l.was)}}, Return: true,
-		Ops: append(at.named(),
-			set(readMarks, value.OfBinary(next.Marks)),
-			set(checkLast, next.Last.Value()),
-			set(readDone, value.OfInt(int64(next.AppliedMarks))),
-			set(readUntil, value.OfInt(next.Until.Unix())),
-			plus(checkMoves, 1),
-			set(checkExpiry, value.OfInt(expires.Unix()))),
+		Ops: append(at.namingOps(),
+			setAttr(readMarks, value.OfBinary(next.Marks)),
+			setAttr(checkLast, next.Last.Value()),
+			setAttr(readDone, value.OfInt(int64(next.AppliedMarks))),
+			setAttr(readUntil, value.OfInt(next.Until.Unix())),
+			addTo(checkMoves, 1),
+			setAttr(checkExpiry, value.OfInt(expires.Unix()))),
 	}
 	for _, is := range []struct {
 		attr string
 		at   events.Position
 	}{{checkPosition, next.At}, {readBehind, next.Behind}, {readVoid, next.Void}} {
 		if !is.at.IsZero() {
-			w.Ops = append(w.Ops, set(is.attr, is.at.Value()))
+			w.Ops = append(w.Ops, setAttr(is.attr, is.at.Value()))
 		}
 	}
 	if !next.Fence.Same(l.Fence) {

@@ -86,20 +86,20 @@ func DecodeGeneration(row value.Item) (g GenerationRow, err error) {
 		return g, nil
 	}
 	empty := g
-	if g.count, err = whole(row, genCount, 1, generationDo); err != nil {
+	if g.count, err = decodeInt(row, genCount, 1, generationDo); err != nil {
 		return empty, err
 	}
 	if err = readTagged(row, &g, generationDo); err != nil {
 		return empty, err
 	}
 	if v := row.Get(genIndexes); !v.IsMissing() && v.Kind() != value.Map {
-		return empty, unreadable(row, genIndexes, "a map", generationDo)
+		return empty, unreadableError(row, genIndexes, "a map", generationDo)
 	}
 	g.Indexes = map[string]GenerationIndex{}
 	for _, a := range row.Get(genIndexes).Item() {
 		var is GenerationIndex
 		if readTagged(a.Value.Item(), &is, generationDo) != nil {
-			return empty, unreadable(row, genIndexes, "a map of maps of texts", generationDo)
+			return empty, unreadableError(row, genIndexes, "a map of maps of texts", generationDo)
 		}
 		g.Indexes[a.Name] = is
 	}
@@ -111,9 +111,9 @@ func DecodeGeneration(row value.Item) (g GenerationRow, err error) {
 func (g GenerationRow) Becomes(at store.Ref, next GenerationRow) store.Write {
 	var indexes []value.Attr
 	for name, ix := range next.Indexes {
-		indexes = append(indexes, attr(name, value.OfMap(value.NewItem(writeTagged(ix)...))))
+		indexes = append(indexes, newAttr(name, value.OfMap(value.NewItem(writeTagged(ix)...))))
 	}
-	attrs := append(writeTagged(next), attr(genCount, value.OfInt(g.count+1)), attr(genIndexes, value.OfMap(value.NewItem(indexes...))))
+	attrs := append(writeTagged(next), newAttr(genCount, value.OfInt(g.count+1)), newAttr(genIndexes, value.OfMap(value.NewItem(indexes...))))
 	return store.Write{
 		Ref: at, Return: true, If: store.Cond{{store.AsRead(genCount, g.was)}}, Put: RefItem(at).With(attrs...),
 	}

@@ -59,8 +59,8 @@ func (j *Job) Page(limit int) store.Query {
 	}
 }
 
-// at is the row of the job: of one list, or of one list and notification.
-func (j *Job) at(model string) store.Ref {
+// rowRef is the row of the job: of one list, or of one list and notification.
+func (j *Job) rowRef(model string) store.Ref {
 	name := j.List
 	if j.Rule != "" {
 		name += "|" + j.Position.String()
@@ -71,7 +71,7 @@ func (j *Job) at(model string) store.Ref {
 // Begin starts the job. A job of the list that has another cursor begins again there, unless it is for the same change or
 // a newer one. The store refuses it if a notification is too large for a row.
 func (j *Job) Begin(model string, now time.Time) store.Write {
-	w := store.Write{Ref: j.at(model)}
+	w := store.Write{Ref: j.rowRef(model)}
 	if !j.Position.IsZero() {
 		w.If = store.Cond{store.Below(Position, j.Position.Value())}
 	}
@@ -88,9 +88,9 @@ func (j *Job) Begin(model string, now time.Time) store.Write {
 // Move moves the job on to a sort key, or ends it with "", on condition that nothing has moved it or begun it again since
 // it was read.
 func (j *Job) Move(model, to string) store.Write {
-	w := store.Write{Ref: j.at(model), Delete: to == "", If: store.Cond{equal(jobMoves, j.Moves)}}
+	w := store.Write{Ref: j.rowRef(model), Delete: to == "", If: store.Cond{equalTest(jobMoves, j.Moves)}}
 	if !w.Delete {
-		w.Ops = []store.Op{set(jobCursor, value.OfString(to)), plus(jobMoves, 1)}
+		w.Ops = []store.Op{setAttr(jobCursor, value.OfString(to)), addTo(jobMoves, 1)}
 	}
 	return w
 }

@@ -39,22 +39,22 @@ func DecodeLease(row value.Item) (l LeaseRow, err error) {
 func (l LeaseRow) Take(at store.Ref, owner string) store.Write {
 	w := store.Write{
 		Ref: at, Return: true, If: NotThere(),
-		Ops: []store.Op{set(leaseOwner, value.OfString(owner)), plus(leaseFence, 1), set(leaseBeat, value.OfInt(0))},
+		Ops: []store.Op{setAttr(leaseOwner, value.OfString(owner)), addTo(leaseFence, 1), setAttr(leaseBeat, value.OfInt(0))},
 	}
 	if l.Fence > 0 {
-		w.If = store.Cond{equal(leaseFence, l.Fence), equal(leaseBeat, l.Beat)}
+		w.If = store.Cond{equalTest(leaseFence, l.Fence), equalTest(leaseBeat, l.Beat)}
 	}
 	return w
 }
 
 // BeatLease renews a lease, on condition that it has no later fence.
 func BeatLease(at store.Ref, fence int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{equal(leaseFence, fence)}, Ops: []store.Op{plus(leaseBeat, 1)}}
+	return store.Write{Ref: at, If: store.Cond{equalTest(leaseFence, fence)}, Ops: []store.Op{addTo(leaseBeat, 1)}}
 }
 
 // FreeLease releases a lease, on condition that it has no later fence.
 func FreeLease(at store.Ref, fence int64) store.Write {
-	return store.Write{Ref: at, If: store.Cond{equal(leaseFence, fence)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
+	return store.Write{Ref: at, If: store.Cond{equalTest(leaseFence, fence)}, Ops: []store.Op{{Kind: store.Remove, Attr: leaseOwner}}}
 }
 
 // The rows of stream|MODEL list the streams of a table that must be read. Readers write
@@ -79,7 +79,7 @@ const streamDo = "delete the row, stop all readers of the table and start them a
 // DecodeStream decodes the row of a table's streams, nil if there is none. The error wraps
 // ErrRow.
 func DecodeStream(row value.Item) (s StreamRow, err error) {
-	labels, err := text(row, streamLabels, streamDo)
+	labels, err := decodeText(row, streamLabels, streamDo)
 	s = StreamRow{Labels: strings.Fields(labels), was: row.Get(streamLabels), seen: row.Get(streamSeen)}
 	if err == nil {
 		err = readTagged(row, &s, streamDo)
@@ -87,15 +87,15 @@ func DecodeStream(row value.Item) (s StreamRow, err error) {
 	return s, err
 }
 
-// Saw notes until when nothing can be lost, and how many shards are open unless that is 0, on condition that no other program
+// NoteCompleteUntil notes until when nothing can be lost, and how many shards are open unless that is 0, on condition that no other program
 // has noted that since the row was read. The zero time notes nothing new.
-func (s StreamRow) Saw(at store.Ref, upTo time.Time, open int) store.Write {
+func (s StreamRow) NoteCompleteUntil(at store.Ref, upTo time.Time, open int) store.Write {
 	w := store.Write{Ref: at, If: store.Cond{{store.AsRead(streamSeen, s.seen)}}}
 	if !upTo.IsZero() {
-		w.Ops = append(w.Ops, set(streamSeen, value.OfInt(upTo.Unix())))
+		w.Ops = append(w.Ops, setAttr(streamSeen, value.OfInt(upTo.Unix())))
 	}
 	if open > 0 {
-		w.Ops = append(w.Ops, set(streamOpen, value.OfInt(int64(open))))
+		w.Ops = append(w.Ops, setAttr(streamOpen, value.OfInt(int64(open))))
 	}
 	return w
 }
@@ -105,6 +105,6 @@ func (s StreamRow) Saw(at store.Ref, upTo time.Time, open int) store.Write {
 func (s StreamRow) Becomes(at store.Ref, labels []string) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{store.AsRead(streamLabels, s.was)}},
-		Ops: []store.Op{set(streamLabels, value.OfString(strings.Join(labels, " ")))},
+		Ops: []store.Op{setAttr(streamLabels, value.OfString(strings.Join(labels, " ")))},
 	}
 }

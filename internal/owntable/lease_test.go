@@ -122,7 +122,7 @@ func TestStreamRow(t *testing.T) {
 	}
 	for _, seen := range []time.Time{time.Unix(1_800_000_000, 0).UTC(), time.Unix(1_800_003_600, 0).UTC()} {
 		was, err := owntable.DecodeStream(o.row(at))
-		if err != nil || !o.writes(was.Saw(at, seen, 3)) || o.writes(was.Saw(at, seen.Add(time.Hour), 3)) {
+		if err != nil || !o.writes(was.NoteCompleteUntil(at, seen, 3)) || o.writes(was.NoteCompleteUntil(at, seen.Add(time.Hour), 3)) {
 			t.Error("a time is noted once for what was read", err)
 		}
 		if is, err := owntable.DecodeStream(o.row(at)); err != nil || !is.Seen.Equal(seen) || len(is.Labels) != 2 {

@@ -60,15 +60,15 @@ func (l LedgerRow) Epoch() value.Value { return value.Item(l).Get(ledgerPruned) 
 func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 	for _, key := range shardKeys {
 		if v := value.Item(l).Get(PositionOf(key)); !v.IsMissing() {
-			out = append(out, attr(PositionOf(key), v))
+			out = append(out, newAttr(PositionOf(key), v))
 		}
 	}
 	return out
 }
 
-// Lacks returns what the ledger notes of values that cannot be shown: the id of the dead
+// LackOf returns what the ledger notes of values that cannot be shown: the id of the dead
 // letter, and its reason (Shortened); "" for nothing.
-func (l LedgerRow) Lacks(what Lack) (letter, why string) {
+func (l LedgerRow) LackOf(what Lack) (letter, why string) {
 	letter, why, _ = strings.Cut(value.Item(l).Get(what.attr).Text(), " ")
 	return letter, why
 }
@@ -82,12 +82,12 @@ func (l LedgerRow) sameNotes() store.Cond {
 	}
 }
 
-// Based returns the ledger with a version, if it has none.
-func (l LedgerRow) Based(version int64) LedgerRow {
+// WithVersion returns the ledger with a version, if it has none.
+func (l LedgerRow) WithVersion(version int64) LedgerRow {
 	if value.Item(l).Has(ledgerVersion) {
 		return l
 	}
-	return LedgerRow(value.Item(l).With(attr(ledgerVersion, value.OfInt(version))))
+	return LedgerRow(value.Item(l).With(newAttr(ledgerVersion, value.OfInt(version))))
 }
 
 // sameVersion holds while nothing was counted or taken back since the row was read.
@@ -95,9 +95,9 @@ func (l LedgerRow) sameVersion() []store.Test {
 	return []store.Test{store.AsRead(ledgerVersion, l.Version())}
 }
 
-// uncounted is the condition that a ledger has not seen a position of a shard. If it has no
+// uncountedCondition is the condition that a ledger has not seen a position of a shard. If it has no
 // position of the shard, its epoch must be as the writer knows it.
-func uncounted(shardKey string, first events.Position, epoch value.Value) store.Cond {
+func uncountedCondition(shardKey string, first events.Position, epoch value.Value) store.Cond {
 	name := PositionOf(shardKey)
 	cond := store.Cond{store.Below(name, first.Value())}
 	if !IsUnlogged(shardKey) {
@@ -106,15 +106,15 @@ func uncounted(shardKey string, first events.Position, epoch value.Value) store.
 	return cond
 }
 
-// raise adds 1 to a ledger's version, and keeps the ledger from expiring. before is the version
+// raiseVersion adds 1 to a ledger's version, and keeps the ledger from expiring. before is the version
 // before the first.
-func raise(before value.Value) []store.Op {
-	return []store.Op{{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}, remove(Expiry)}
+func raiseVersion(before value.Value) []store.Op {
+	return []store.Op{{Kind: store.Add, Attr: ledgerVersion, Value: value.OfInt(1), From: before}, removeAttr(Expiry)}
 }
 
-// adding appends an addition for each amount. An accumulator that is absent counts as 0 (DynamoDB,
+// addAmounts appends an addition for each amount. An accumulator that is absent counts as 0 (DynamoDB,
 // ADD).
-func adding(ops []store.Op, amounts []value.Attr) []store.Op {
+func addAmounts(ops []store.Op, amounts []value.Attr) []store.Op {
 	for _, a := range amounts {
 		ops = append(ops, store.Op{Kind: store.Add, Attr: a.Name, Value: a.Value})
 	}
@@ -126,19 +126,19 @@ func adding(ops []store.Op, amounts []value.Attr) []store.Op {
 // known (LedgerRow.Epoch). The write returns the row.
 func CountLedger(at store.Ref, shardKey string, first, last events.Position, amounts []value.Attr, before, epoch value.Value) store.Write {
 	name := PositionOf(shardKey)
-	ops := append(append(make([]store.Op, 0, len(amounts)+3), set(name, last.Value())), raise(before)...)
-	return store.Write{Ref: at, Ops: adding(ops, amounts), Return: true, If: uncounted(shardKey, first, epoch)}
+	ops := append(append(make([]store.Op, 0, len(amounts)+3), setAttr(name, last.Value())), raiseVersion(before)...)
+	return store.Write{Ref: at, Ops: addAmounts(ops, amounts), Return: true, If: uncountedCondition(shardKey, first, epoch)}
 }
 
 // AddLedger adds amounts. Other writes of the same transaction say that they were not added before.
 func AddLedger(at store.Ref, amounts []value.Attr, before value.Value) store.Write {
-	return store.Write{Ref: at, Ops: adding(raise(before), amounts)}
+	return store.Write{Ref: at, Ops: addAmounts(raiseVersion(before), amounts)}
 }
 
 // RaiseLedger raises the version of a ledger whose sums stay, unless a fact that was put is within
 // a skip of the ledger, and changes skips. The write returns the row.
 func RaiseLedger(at store.Ref, before value.Value, put []PutFacts, skips ...Skip) store.Write {
-	w := store.Write{Ref: at, Return: true, Ops: raise(before)}
+	w := store.Write{Ref: at, Return: true, Ops: raiseVersion(before)}
 	for _, p := range put {
 		end, begin := ledgerSkip+p.Attr, ledgerBegin+p.Attr
 		w.If = append(w.If, []store.Test{
@@ -164,15 +164,15 @@ type PutFacts struct {
 // PassLedger moves a ledger past the records of a shard from first to last, which dead letters of the same transaction
 // keep, unless it has seen the first of them. epoch is the ledger's as it is known.
 func PassLedger(at store.Ref, shardKey string, first, last events.Position, before, epoch value.Value) store.Write {
-	return store.Write{Ref: at, If: uncounted(shardKey, first, epoch), Ops: append([]store.Op{set(PositionOf(shardKey), last.Value())}, raise(before)...)}
+	return store.Write{Ref: at, If: uncountedCondition(shardKey, first, epoch), Ops: append([]store.Op{setAttr(PositionOf(shardKey), last.Value())}, raiseVersion(before)...)}
 }
 
 // Forget removes the positions of shards that are redundant, and begins the ledger's next epoch,
 // unless one of these positions has changed since the ledger was read.
 func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
-	w := store.Write{Ref: at, Ops: []store.Op{plus(ledgerPruned, 1)}}
+	w := store.Write{Ref: at, Ops: []store.Op{addTo(ledgerPruned, 1)}}
 	for _, a := range l.Positions(shardKeys) {
-		w.Ops, w.If = append(w.Ops, remove(a.Name)), append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
+		w.Ops, w.If = append(w.Ops, removeAttr(a.Name)), append(w.If, []store.Test{store.AsRead(a.Name, a.Value)})
 	}
 	return w
 }
@@ -196,18 +196,18 @@ func (l LedgerRow) Expires() bool { return value.Item(l).Has(Expiry) }
 // was read. Other writes of the same transaction say that the target is gone. Each write that
 // raises the version, and KeepLedger, take it back.
 func (l LedgerRow) Expire(at store.Ref, expiry value.Value) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{set(Expiry, expiry)}, If: append(store.Cond{l.sameVersion()}, l.sameNotes()...)}
+	return store.Write{Ref: at, Ops: []store.Op{setAttr(Expiry, expiry)}, If: append(store.Cond{l.sameVersion()}, l.sameNotes()...)}
 }
 
-// Expiring is a write that raises the version of a ledger, which expires all the same if that was set.
-func Expiring(w store.Write) store.Write {
+// ExpiringWrite is a write that raises the version of a ledger, which expires all the same if that was set.
+func ExpiringWrite(w store.Write) store.Write {
 	w.Ops = slices.DeleteFunc(w.Ops, func(op store.Op) bool { return op.Attr == Expiry })
 	return w
 }
 
 // KeepLedger keeps a ledger from expiring, if it has not expired yet.
 func KeepLedger(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{remove(Expiry)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
+	return store.Write{Ref: at, Ops: []store.Op{removeAttr(Expiry)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
 }
 
 // Unchanged is, in a transaction, the condition that nothing was counted since the ledger
@@ -219,17 +219,17 @@ func (l LedgerRow) Unchanged(at store.Ref) store.Write {
 // NoteLack notes a dead letter that says why values cannot be shown, or with "" that all can, on
 // condition that the ledger's version is the same as when it was read.
 func (l LedgerRow) NoteLack(what Lack, at store.Ref, letter, why string) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{store.Assign(what.attr, lackNote(letter, why)), remove(Expiry)}, If: store.Cond{l.sameVersion()}}
+	return store.Write{Ref: at, Ops: []store.Op{store.Assign(what.attr, lackNote(letter, why)), removeAttr(Expiry)}, If: store.Cond{l.sameVersion()}}
 }
 
 // ForgetLack removes the note about a letter that is deleted in the same transaction.
 func ForgetLack(what Lack, at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{remove(what.attr)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
+	return store.Write{Ref: at, Ops: []store.Op{removeAttr(what.attr)}, If: store.Cond{{{Attr: Partition, Is: store.Exists}}}}
 }
 
-// Noting returns the ledger as NoteLack leaves it.
-func (l LedgerRow) Noting(what Lack, letter, why string) LedgerRow {
-	return LedgerRow(value.Item(l).With(attr(what.attr, lackNote(letter, why)), attr(Expiry, value.Value{})))
+// WithLack returns the ledger as NoteLack leaves it.
+func (l LedgerRow) WithLack(what Lack, letter, why string) LedgerRow {
+	return LedgerRow(value.Item(l).With(newAttr(what.attr, lackNote(letter, why)), newAttr(Expiry, value.Value{})))
 }
 
 // lackNote is how a ledger names the dead letter of a value that cannot be shown, and why (Shortened); Missing
@@ -238,7 +238,7 @@ func lackNote(letter, why string) value.Value {
 	if letter == "" {
 		return value.Value{}
 	}
-	return value.OfString(letter + " " + Shortened(why))
+	return value.OfString(letter + " " + ShortenText(why))
 }
 
 // Applied is how far a shard is applied.
@@ -250,10 +250,10 @@ type Applied struct {
 // AddsAtOnce is how many attributes of a ledger one expression of DynamoDB may change.
 const AddsAtOnce = 250
 
-// Raise raises the version of a ledger for values beside it that change in the same transaction, on
+// RaiseVersion raises the version of a ledger for values beside it that change in the same transaction, on
 // condition that it has the version that it had when it was read.
-func (l LedgerRow) Raise(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: raise(l.Version()), If: store.Cond{l.sameVersion()}}
+func (l LedgerRow) RaiseVersion(at store.Ref) store.Write {
+	return store.Write{Ref: at, Ops: raiseVersion(l.Version()), If: store.Cond{l.sameVersion()}}
 }
 
 // Ledger refers to the ledger of a target row.

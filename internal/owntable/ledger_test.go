@@ -9,7 +9,7 @@ import (
 )
 
 func amounts(n int64) []value.Attr {
-	return []value.Attr{{Name: owntable.Sum("count"), Value: value.OfInt(n)}}
+	return []value.Attr{{Name: owntable.SumAccumulator("count"), Value: value.OfInt(n)}}
 }
 
 // TestLedgers: a ledger counts the records of a shard once, nothing passes what is parked,
@@ -20,7 +20,7 @@ func TestLedgers(t *testing.T) {
 	read := func() owntable.LedgerRow { return owntable.LedgerRow(o.row(ref)) }
 	holds := func(sum, version int64) {
 		t.Helper()
-		if l := read(); !value.Equal(l.Version(), value.OfInt(version)) || !value.Equal(value.Item(l).Get(owntable.Sum("count")), value.OfInt(sum)) {
+		if l := read(); !value.Equal(l.Version(), value.OfInt(version)) || !value.Equal(value.Item(l).Get(owntable.SumAccumulator("count")), value.OfInt(sum)) {
 			t.Fatalf("the ledger is %v, not %d in version %d", o.row(ref), sum, version)
 		}
 	}
@@ -60,7 +60,7 @@ func TestLedgers(t *testing.T) {
 	if !o.writes(read().NoteLack(owntable.LacksTallies, ref, "letter", "a long reason")) {
 		t.Fatal("not noted")
 	}
-	if letter, why := read().Lacks(owntable.LacksTallies); letter != "letter" || why != "a long reason" {
+	if letter, why := read().LackOf(owntable.LacksTallies); letter != "letter" || why != "a long reason" {
 		t.Errorf("it notes %q: %q", letter, why)
 	}
 	if !o.writes(read().NoteLack(owntable.LacksTallies, ref, "", "")) || o.row(ref).Has("u") {
@@ -71,7 +71,7 @@ func TestLedgers(t *testing.T) {
 		t.Error("the position of a shard that is over is left")
 	}
 	holds(9, 105)
-	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || !value.Equal(none.Based(9).Version(), value.OfInt(9)) || !value.Equal(read().Based(9).Version(), value.OfInt(105)) {
+	if none := owntable.LedgerRow(nil); !none.Version().IsMissing() || !value.Equal(none.WithVersion(9).Version(), value.OfInt(9)) || !value.Equal(read().WithVersion(9).Version(), value.OfInt(105)) {
 		t.Error("only a ledger without a version gets one")
 	}
 }

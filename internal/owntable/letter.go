@@ -85,52 +85,52 @@ func Letter(model, id string) store.Ref { return Ref(Dead(model), id) }
 // Rows encodes a dead letter as its head, on condition that there is none, and the rows of a body for
 // which the head has no room. They are written in one transaction.
 func (l *LetterRow) Rows(model string) []store.Write {
-	head, rest := l.head(model)
+	head, rest := l.encodeHead(model)
 	record := l.Record
 	if len(rest) > 0 {
-		record = record.With(attr(letterWhole, value.OfMap(value.NewItem(rest...))))
+		record = record.With(newAttr(letterWhole, value.OfMap(value.NewItem(rest...))))
 	}
 	packed := packer.EncodeAll(append(value.AppendItem(nil, record), l.Raw...), nil)
 	if len(packed) > inlineBytes && (!l.Whole || len(packed) > wholeBytes) {
 		all := append(value.AppendItem(nil, l.Record), l.Raw...)
-		head = append(head, attr(letterCut, value.OfString(fmt.Sprintf("%d bytes, hash %s", len(all), hashOf(all)))))
+		head = append(head, newAttr(letterCut, value.OfString(fmt.Sprintf("%d bytes, hash %s", len(all), hashOf(all)))))
 		packed = packer.EncodeAll(value.AppendItem(nil, withoutImages(l.Record)), nil)
 	}
 	var parts []store.Write
 	if l.Until > 0 {
-		head = append(head, attr(letterUntil, value.OfInt(l.Until)))
+		head = append(head, newAttr(letterUntil, value.OfInt(l.Until)))
 	} else if len(packed) <= inlineBytes {
-		head = append(head, attr(letterBody, value.OfBinary(string(packed))))
+		head = append(head, newAttr(letterBody, value.OfBinary(string(packed))))
 		packed = nil
 	}
 	for part := range slices.Chunk(packed, partBytes) {
-		w := store.Write{Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{set(letterBody, value.OfBinary(string(part)))}}
+		w := store.Write{Ref: DeadPart(model, l.ID, len(parts)), Ops: []store.Op{setAttr(letterBody, value.OfBinary(string(part)))}}
 		if l.Until > 0 {
-			w.Ops = append(w.Ops, set(Expiry, value.OfInt(l.Until)))
+			w.Ops = append(w.Ops, setAttr(Expiry, value.OfInt(l.Until)))
 		}
 		parts = append(parts, w)
 	}
-	head = append(head, attr(letterParts, value.OfInt(int64(len(parts)))))
+	head = append(head, newAttr(letterParts, value.OfInt(int64(len(parts)))))
 	return append([]store.Write{{Ref: Letter(model, l.ID), Put: value.NewItem(head...), If: NotThere()}}, parts...)
 }
 
-// head returns the attributes of a letter's head, without the body, and those for which the
+// encodeHead returns the attributes of a letter's head, without the body, and those for which the
 // head has no room, in full length.
-func (l *LetterRow) head(model string) (it value.Item, whole []value.Attr) {
+func (l *LetterRow) encodeHead(model string) (it value.Item, whole []value.Attr) {
 	it = append(RefItem(Letter(model, l.ID)),
-		attr(letterKind, value.OfString(l.Kind)), attr(letterShard, value.OfString(l.ShardKey)),
-		attr(letterTime, value.OfInt(l.Time.UnixMicro())), attr(Position, l.Position.Value()), attr(letterTable, value.OfString(l.Table)))
+		newAttr(letterKind, value.OfString(l.Kind)), newAttr(letterShard, value.OfString(l.ShardKey)),
+		newAttr(letterTime, value.OfInt(l.Time.UnixMicro())), newAttr(Position, l.Position.Value()), newAttr(letterTable, value.OfString(l.Table)))
 	text := func(name, s string) {
-		short := Shortened(s)
-		if it = append(it, attr(name, value.OfString(short))); short != s {
-			whole = append(whole, attr(name, value.OfString(s)))
+		short := ShortenText(s)
+		if it = append(it, newAttr(name, value.OfString(short))); short != s {
+			whole = append(whole, newAttr(name, value.OfString(s)))
 		}
 	}
 	text(letterTarget, l.Target)
 	text(letterReason, l.Reason)
 	text(letterSource, l.Source)
 	room := func(name string, v value.Value, most int) {
-		if a := attr(name, v); (value.Item{a}).Size() <= most {
+		if a := newAttr(name, v); (value.Item{a}).Size() <= most {
 			it = append(it, a)
 		} else {
 			whole = append(whole, a)
@@ -147,9 +147,9 @@ func (l *LetterRow) head(model string) (it value.Item, whole []value.Attr) {
 	return it, whole
 }
 
-// Shortened returns a text as the head of a letter holds it. A text that is too long is
+// ShortenText returns a text as the head of a letter holds it. A text that is too long is
 // replaced by its beginning, its length and its hash.
-func Shortened(s string) string {
+func ShortenText(s string) string {
 	valid := strings.ToValidUTF8(s, "\uFFFD")
 	if len(valid) <= maxHeadText {
 		return valid
@@ -169,7 +169,7 @@ func LetterFrom(head value.Item) LetterRow {
 	if us, ok := head.Get(letterTime).Int64(); ok {
 		l.Time = time.UnixMicro(us).UTC()
 	}
-	l.read(head)
+	l.decodeHead(head)
 	return l
 }
 
@@ -197,13 +197,13 @@ func (l *LetterRow) ReadBody(head value.Item, parts []value.Item) error {
 	if err != nil {
 		return errors.Join(ErrRow, err)
 	}
-	l.read(record.Get(letterWhole).Item())
-	l.Record, l.Raw = record.With(attr(letterWhole, value.Value{})), string(raw)
+	l.decodeHead(record.Get(letterWhole).Item())
+	l.Record, l.Raw = record.With(newAttr(letterWhole, value.Value{})), string(raw)
 	return nil
 }
 
-// read sets the fields that a head has shortened or lacks if they are too long.
-func (l *LetterRow) read(it value.Item) {
+// decodeHead sets the fields that a head has shortened or lacks if they are too long.
+func (l *LetterRow) decodeHead(it value.Item) {
 	for _, text := range []struct {
 		name string
 		to   *string
@@ -216,8 +216,8 @@ func (l *LetterRow) read(it value.Item) {
 		l.Key = it.Get(letterKey).Item()
 	}
 	for adds, i := it.Get(letterAdds), 0; i+1 < adds.Len(); i += 2 {
-		l.Adds = append(l.Adds, attr(adds.At(i).Text(), adds.At(i+1)))
+		l.Adds = append(l.Adds, newAttr(adds.At(i).Text(), adds.At(i+1)))
 	}
 }
 
-func attr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }
+func newAttr(name string, v value.Value) value.Attr { return value.Attr{Name: name, Value: v} }

@@ -27,7 +27,7 @@ const memberSays = "v" // absent once it was withdrawn
 
 // MemberFrom decodes the row of a member, nil if there is none.
 func MemberFrom(row value.Item) Member {
-	m := Member{Name: row.Get(Sort).Text(), Position: events.PositionFrom(row.Get(Position)), Raw: row.Get(memberSays), noted: note(row, Position)}
+	m := Member{Name: row.Get(Sort).Text(), Position: events.PositionFrom(row.Get(Position)), Raw: row.Get(memberSays), noted: noteRead(row, Position)}
 	if !m.Raw.IsMissing() {
 		if m.Says = m.Raw.Item(); m.Says == nil {
 			m.Says = value.Item{}
@@ -39,32 +39,32 @@ func MemberFrom(row value.Item) Member {
 // Keep stores a member, or that it was withdrawn, unless the row has this position or a newer
 // one. expiry is when a withdrawn member may be deleted: once nothing older can arrive.
 func (m Member) Keep(at store.Ref, expiry value.Value) store.Write {
-	return m.write(at, expiry, store.Cond{store.Below(Position, m.Position.Value())})
+	return m.writeIf(at, expiry, store.Cond{store.Below(Position, m.Position.Value())})
 }
 
 // Replace stores another member in place of this one, on condition that this one has not
 // changed since it was read.
 func (m Member) Replace(at store.Ref, next Member, expiry value.Value) store.Write {
-	return next.write(at, expiry, m.same(Position))
+	return next.writeIf(at, expiry, m.sameCondition(Position))
 }
 
 // Unchanged checks that the member is as it was read.
 func (m Member) Unchanged(at store.Ref) store.Write {
-	return store.Write{Ref: at, Check: true, If: m.same(Position)}
+	return store.Write{Ref: at, Check: true, If: m.sameCondition(Position)}
 }
 
 // Drop deletes the member, on condition that it is as it was read.
 func (m Member) Drop(at store.Ref) store.Write {
-	return store.Write{Ref: at, Delete: true, If: m.same(Position)}
+	return store.Write{Ref: at, Delete: true, If: m.sameCondition(Position)}
 }
 
-func (m Member) write(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
+func (m Member) writeIf(at store.Ref, expiry value.Value, cond store.Cond) store.Write {
 	says := value.Value{}
 	if m.Says != nil {
 		says, expiry = value.OfMap(m.Says), value.Value{}
 	}
 	return store.Write{Ref: at, If: cond, Ops: []store.Op{
-		set(Position, m.Position.Value()), store.Assign(memberSays, says), store.Assign(Expiry, expiry),
+		setAttr(Position, m.Position.Value()), store.Assign(memberSays, says), store.Assign(Expiry, expiry),
 	}}
 }
 

@@ -71,40 +71,40 @@ func (n *NodeRow) Saw(shardKey, path string, p events.Position) {
 // Put stores the node, on condition that its row still has the version before; Missing
 // means that the row does not exist.
 func (n *NodeRow) Put(at store.Ref, before value.Value) store.Write {
-	return store.Write{Ref: at, Put: n.item(at), If: unchanged(before)}
+	return store.Write{Ref: at, Put: n.encodeNode(at), If: unchangedCondition(before)}
 }
 
 // DropNode deletes a node, on condition that it still has this version.
 func DropNode(at store.Ref, version value.Value) store.Write {
-	return store.Write{Ref: at, Delete: true, If: unchanged(version)}
+	return store.Write{Ref: at, Delete: true, If: unchangedCondition(version)}
 }
 
-// unchanged holds while a node has the version that was read; a missing version stands for a node
+// unchangedCondition holds while a node has the version that was read; a missing version stands for a node
 // that did not exist.
-func unchanged(version value.Value) store.Cond {
+func unchangedCondition(version value.Value) store.Cond {
 	if version.IsMissing() {
 		return NotThere()
 	}
 	return store.Cond{{{Attr: nodeVersion, Is: store.Eq, Value: version}}}
 }
 
-// item is the node as it is stored. An inner node has no counts. An empty root expires when
+// encodeNode is the node as it is stored. An inner node has no counts. An empty root expires when
 // Ends says so; any other node stays until it is written again.
-func (n *NodeRow) item(at store.Ref) value.Item {
-	attrs := append(RefItem(at), attr(nodeVersion, n.Version))
+func (n *NodeRow) encodeNode(at store.Ref) value.Item {
+	attrs := append(RefItem(at), newAttr(nodeVersion, n.Version))
 	if n.Inner {
-		return value.NewItem(append(attrs, attr(nodeInner, value.OfBool(true)))...)
+		return value.NewItem(append(attrs, newAttr(nodeInner, value.OfBool(true)))...)
 	}
 	counts := make([]value.Attr, 0, len(n.Counts))
 	for m, c := range n.Counts {
-		counts = append(counts, attr(m, c))
+		counts = append(counts, newAttr(m, c))
 	}
-	attrs = append(attrs, attr(nodeCounts, value.OfMap(value.NewItem(counts...))))
+	attrs = append(attrs, newAttr(nodeCounts, value.OfMap(value.NewItem(counts...))))
 	if n.Path == "" && len(counts) == 0 && !n.Ends.IsMissing() {
-		attrs = append(attrs, attr(Expiry, n.Ends))
+		attrs = append(attrs, newAttr(Expiry, n.Ends))
 	}
 	if n.Pruned {
-		attrs = append(attrs, attr(nodePruned, value.OfInt(1)))
+		attrs = append(attrs, newAttr(nodePruned, value.OfInt(1)))
 	}
 	for shardKey, at := range n.Seen {
 		for path, p := range at {
@@ -112,7 +112,7 @@ func (n *NodeRow) item(at store.Ref) value.Item {
 			if path != n.Path {
 				name += nodeBelow + path
 			}
-			attrs = append(attrs, attr(name, p.Value()))
+			attrs = append(attrs, newAttr(name, p.Value()))
 		}
 	}
 	return value.NewItem(attrs...)

@@ -24,7 +24,7 @@ const secretDo = "delete the row, and a new key is made; cursors that were given
 func DecodeSecret(row value.Item) ([]byte, error) {
 	v := row.Get(secretKey)
 	if v.Kind() != value.Binary || len(v.Text()) < SecretBytes {
-		return nil, hidden(row, secretKey, fmt.Sprintf("binary of %d bytes or more", SecretBytes), secretDo)
+		return nil, hiddenError(row, secretKey, fmt.Sprintf("binary of %d bytes or more", SecretBytes), secretDo)
 	}
 	return []byte(v.Text()), nil
 }
@@ -34,7 +34,7 @@ func DecodeSecret(row value.Item) ([]byte, error) {
 func SetSecret(key []byte) store.Write {
 	return store.Write{
 		Ref: Secret(), If: NotThere(), Return: true,
-		Put: RefItem(Secret()).With(attr(secretKey, value.OfBinary(string(key)))),
+		Put: RefItem(Secret()).With(newAttr(secretKey, value.OfBinary(string(key)))),
 	}
 }
 
@@ -51,14 +51,14 @@ const madeDo = "delete the row, drop the table that it names, and replay again"
 
 // DecodeMade decodes the id of the table that a replay made. It is "" while the replay
 // makes the table, and if no replay made it. The error wraps ErrRow.
-func DecodeMade(row value.Item) (id string, err error) { return text(row, madeID, madeDo) }
+func DecodeMade(row value.Item) (id string, err error) { return decodeText(row, madeID, madeDo) }
 
 // SetMade records that a replay made the table with this id, or, with "", that it is about
 // to make one.
 func SetMade(at store.Ref, id string) store.Write {
-	w := store.Write{Ref: at, Ops: []store.Op{set(madeBy, value.OfString("replay"))}}
+	w := store.Write{Ref: at, Ops: []store.Op{setAttr(madeBy, value.OfString("replay"))}}
 	if id != "" {
-		w.Ops = append(w.Ops, set(madeID, value.OfString(id)))
+		w.Ops = append(w.Ops, setAttr(madeID, value.OfString(id)))
 	}
 	return w
 }

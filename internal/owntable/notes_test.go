@@ -26,7 +26,7 @@ func TestSecretRow(t *testing.T) {
 }
 
 func TestMadeRow(t *testing.T) {
-	o, at := ownTable(t), owntable.Made("Pictures")
+	o, at := ownTable(t), owntable.MadeTable("Pictures")
 	for _, want := range []string{"", "id-1", "id-2"} {
 		if !o.writes(owntable.SetMade(at, want)) {
 			t.Error(want)

@@ -23,15 +23,15 @@ const (
 	cutTie     = 225
 )
 
-// Ordered names the fact of a source row by the value that orders it: numbers come before
+// OrderedFact names the fact of a source row by the value that orders it: numbers come before
 // texts, and texts before times, which are ordered as instants. Rows with equal values are
 // ordered by their keys; keys that agree in their first cutTie bytes by a hash. With greatest
 // the names are in the opposite order. unfit says what the value must be instead, "" if it fits.
-func Ordered(v value.Value, source store.Key, greatest bool) (name, unfit string) {
+func OrderedFact(v value.Value, source store.Key, greatest bool) (name, unfit string) {
 	var b []byte
 	switch instant, time := value.Instant(v); {
 	case v.Kind() == value.Number:
-		b = ordered(append(b, 'n'), v)
+		b = appendOrdered(append(b, 'n'), v)
 	case v.Kind() != value.String:
 		return "", "a number or a text"
 	case len(v.Text()) > MaxOrdered:
@@ -44,7 +44,7 @@ func Ordered(v value.Value, source store.Key, greatest bool) (name, unfit string
 	if len(b) > maxOrdered {
 		return "", fmt.Sprintf("a text of at most %d bytes, of which each NUL counts twice", MaxOrdered)
 	}
-	tie := ordered(ordered(nil, source.Partition), source.Sort)
+	tie := appendOrdered(appendOrdered(nil, source.Partition), source.Sort)
 	if len(tie) > maxTie {
 		tie = append(tie[:cutTie:cutTie], Hash(string(tie))...)
 	}
@@ -59,9 +59,9 @@ func Ordered(v value.Value, source store.Key, greatest bool) (name, unfit string
 var opposite = strings.NewReplacer("0", "f", "1", "e", "2", "d", "3", "c", "4", "b", "5", "a", "6", "9", "7", "8",
 	"f", "0", "e", "1", "d", "2", "c", "3", "b", "4", "a", "5", "9", "6", "8", "7")
 
-// ordered appends a value so that the bytes of different values of one kind are in their order,
+// appendOrdered appends a value so that the bytes of different values of one kind are in their order,
 // and none begins with another.
-func ordered(to []byte, v value.Value) []byte {
+func appendOrdered(to []byte, v value.Value) []byte {
 	if v.Kind() != value.Number {
 		return orderedText(to, v.Text())
 	}

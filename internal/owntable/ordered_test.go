@@ -40,8 +40,8 @@ func TestOrdered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, y := rapid.SampledFrom(all).Draw(t, "x"), rapid.SampledFrom(all).Draw(t, "y")
 		k, l := rapid.IntRange(0, len(keys)-1).Draw(t, "k"), rapid.IntRange(0, len(keys)-1).Draw(t, "l")
-		a, unfit := owntable.Ordered(x, keys[k], false)
-		b, _ := owntable.Ordered(y, keys[l], false)
+		a, unfit := owntable.OrderedFact(x, keys[k], false)
+		b, _ := owntable.OrderedFact(y, keys[l], false)
 		if unfit != "" || len(a) > store.MaxSortBytes {
 			t.Fatalf("%v does not fit: %s, %d bytes", x, unfit, len(a))
 		}
@@ -56,14 +56,14 @@ func TestOrdered(t *testing.T) {
 		if a != b && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) {
 			t.Fatalf("%s begins with %s", a, b)
 		}
-		c, _ := owntable.Ordered(x, keys[k], true)
-		d, _ := owntable.Ordered(y, keys[l], true)
+		c, _ := owntable.OrderedFact(x, keys[k], true)
+		d, _ := owntable.OrderedFact(y, keys[l], true)
 		if strings.Compare(c, d) != -strings.Compare(a, b) {
 			t.Fatalf("%v %d and %v %d are not turned around", x, k, y, l)
 		}
 	})
 	for _, v := range []value.Value{{}, value.OfNull(), value.OfBool(true), value.OfBinary("x"), value.OfList(), value.OfString(strings.Repeat("x", 251)), value.OfString(strings.Repeat("\x00", 250))} {
-		if name, unfit := owntable.Ordered(v, keys[0], false); unfit == "" {
+		if name, unfit := owntable.OrderedFact(v, keys[0], false); unfit == "" {
 			t.Errorf("%v has the name %s", v, name)
 		}
 	}

@@ -113,15 +113,15 @@ func FollowsMark(attr string) bool {
 	return slices.Contains([]string{SeenMark, Own, Moved, InnerLeaf}, FollowVersion(attr)) || strings.HasSuffix(attr, followsEnd)
 }
 
-// Follows names the attribute that says which value attr follows. It holds the hash of
+// FollowsAttr names the attribute that says which value attr follows. It holds the hash of
 // the value's partition in the own table.
-func Follows(attr string) string { return prefix + attr + followsEnd }
+func FollowsAttr(attr string) string { return prefix + attr + followsEnd }
 
 const followsEnd = ".of"
 
-// Recorded returns the Version of a row that is made from a change of a recording, at a position there. It is below
+// RecordedVersion returns the Version of a row that is made from a change of a recording, at a position there. It is below
 // that of every row that is made from the store's stream.
-func Recorded(p events.Position) value.Value {
+func RecordedVersion(p events.Position) value.Value {
 	return value.OfBinary(events.Position{}.Value().Text() + p.Value().Text())
 }
 
@@ -161,14 +161,14 @@ func Positions(row value.Item) (at []Applied) {
 	return at
 }
 
-// Sum names the accumulator of a count or a sum that is published as attr.
-func Sum(attr string) string { return "a:" + attr }
+// SumAccumulator names the accumulator of a count or a sum that is published as attr.
+func SumAccumulator(attr string) string { return "a:" + attr }
 
-// Rows names the accumulator with the count that divides a mean's sum.
-func Rows(attr string) string { return "c:" + attr }
+// RowsAccumulator names the accumulator with the count that divides a mean's sum.
+func RowsAccumulator(attr string) string { return "c:" + attr }
 
-// Value names the amount for the member v of the set attr.
-func Value(attr, v string) string { return Values(attr) + v }
+// MemberAmount names the amount for the member v of the set attr.
+func MemberAmount(attr, v string) string { return Values(attr) + v }
 
 // Values returns the prefix of the names of all members of a set. No name begins with that of another attribute: an
 // attribute with a colon is escaped (EscapesValues).
@@ -184,7 +184,7 @@ func IsPosition(name string) bool { return strings.HasPrefix(name, PositionOf(""
 
 // IsSum reports whether an attribute of a ledger is an accumulator of any kind.
 func IsSum(name string) bool {
-	return strings.HasPrefix(name, Sum("")) || strings.HasPrefix(name, Rows(""))
+	return strings.HasPrefix(name, SumAccumulator("")) || strings.HasPrefix(name, RowsAccumulator(""))
 }
 
 // Table returns the definition of the own table.
@@ -217,8 +217,8 @@ func Mark(model string, target, source store.Ref) store.Ref {
 	return Ref("mark|"+model+"|"+RowText(target), Hash(RowText(source)))
 }
 
-// Seen refers to the row that records the removal of a source row by a replay.
-func Seen(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
+// ReplayRemoval refers to the row that records the removal of a source row by a replay.
+func ReplayRemoval(row store.Ref) store.Ref { return Ref("seen|"+RowText(row), "") }
 
 // ShardRef refers to the checkpoint of a shard.
 type ShardRef struct {
@@ -239,8 +239,8 @@ func CheckpointOf(model, shardKey string) store.Ref {
 // Checkpoints returns the partition key of a model's checkpoints.
 func Checkpoints(model string) string { return "check|" + model }
 
-// Past refers to the row with the counts of the shards of a model that are over.
-func Past(model string) store.Ref { return Ref("past|"+model, "") }
+// PastShards refers to the row with the counts of the shards of a model that are over.
+func PastShards(model string) store.Ref { return Ref("past|"+model, "") }
 
 // Kind returns the kind of the rows with the given partition key: the key's first word,
 // such as "check" or "ledger".
@@ -273,8 +273,8 @@ func Lease(model string) store.Ref { return Ref("lease|"+model, "") }
 // found so far.
 func Stream(model, table string) store.Ref { return Ref("stream|"+model, table) }
 
-// Made refers to the note that a replay made a table.
-func Made(table string) store.Ref { return Ref("made|"+table, "") }
+// MadeTable refers to the note that a replay made a table.
+func MadeTable(table string) store.Ref { return Ref("made|"+table, "") }
 
 // Migration refers to the note that a migration is in progress.
 func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
@@ -282,8 +282,8 @@ func Migration(model, name string) store.Ref { return Ref("move|"+model, name) }
 // Backfill refers to the row that holds the position of a backfill in a table.
 func Backfill(model, table string) store.Ref { return Ref("fill|"+model, table) }
 
-// Texts joins texts into one. Different lists of texts give different results.
-func Texts(texts []string) string {
+// JoinTexts joins texts into one. Different lists of texts give different results.
+func JoinTexts(texts []string) string {
 	var b strings.Builder
 	for i, t := range texts {
 		if i > 0 {
@@ -304,11 +304,13 @@ func Texts(texts []string) string {
 // Claim refers to the row that says which row of the entity has a value of a unique field;
 // value is the value's text, as value.Scalar writes it.
 func Claim(model, entity, field, value string) store.Ref {
-	return Ref("claim|"+model+"|"+entity+"."+field+"|"+Texts([]string{value}), "")
+	return Ref("claim|"+model+"|"+entity+"."+field+"|"+JoinTexts([]string{value}), "")
 }
 
-// Once refers to the recorded result of the command with an idempotency key.
-func Once(model, key string) store.Ref { return Ref("once|"+model+"|"+Texts([]string{key}), "") }
+// CommandResult refers to the recorded result of the command with an idempotency key.
+func CommandResult(model, key string) store.Ref {
+	return Ref("once|"+model+"|"+JoinTexts([]string{key}), "")
+}
 
 // Dead returns the partition key of a model's dead letters.
 func Dead(model string) string { return "dead|" + model }
@@ -363,17 +365,17 @@ func RowOf(text string) (r store.Ref, ok bool) {
 	}
 	r.Table = parts[0]
 	for i, part := range parts[1:] {
-		v := value.OfString(unescaped(part))
+		v := value.OfString(unescapeText(part))
 		if kind, of, typed := strings.Cut(part, ":"); typed {
 			switch kind {
 			case value.Number.Descriptor():
-				n, err := value.ParseNumber(unescaped(of))
+				n, err := value.ParseNumber(unescapeText(of))
 				if err != nil {
 					return r, false
 				}
 				v = n
 			case value.Binary.Descriptor():
-				v = value.OfBinary(unescaped(of))
+				v = value.OfBinary(unescapeText(of))
 			default:
 				return r, false
 			}
@@ -400,8 +402,8 @@ func LongRowOf(text string) (table string, key Shape, ok bool) {
 			part = of
 		}
 		begins, ends, cut := strings.Cut(part, elided)
-		if part = unescaped(begins); cut {
-			part += "*" + unescaped(ends)
+		if part = unescapeText(begins); cut {
+			part += "*" + unescapeText(ends)
 		}
 		if i == 0 {
 			key.Partition = part
@@ -430,8 +432,8 @@ func writeEnds(b *strings.Builder, s string) {
 // bytes, of which these four take 768 at the most, and a table's name 255.
 const end = 64
 
-// unescaped undoes writeEscaped.
-func unescaped(s string) string {
+// unescapeText undoes writeEscaped.
+func unescapeText(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' && i+2 < len(s) {

@@ -14,16 +14,16 @@ import (
 func TestLongTextsAreNotForged(t *testing.T) {
 	long := strings.Repeat("k", 900)
 	short := "#" + owntable.Hash(long)
-	if owntable.Texts([]string{long}) != short {
+	if owntable.JoinTexts([]string{long}) != short {
 		t.Fatal("a long text is kept in another way: find out how, and who can type it")
 	}
-	if owntable.Claim("m", "e", "f", long).String() == owntable.Claim("m", "e", "f", short).String() || owntable.Once("m", long).String() == owntable.Once("m", short).String() ||
+	if owntable.Claim("m", "e", "f", long).String() == owntable.Claim("m", "e", "f", short).String() || owntable.CommandResult("m", long).String() == owntable.CommandResult("m", short).String() ||
 		owntable.SubscriberList("r", []string{long}) == owntable.SubscriberList("r", []string{short}) {
 		t.Error("a short text has the key of a long one")
 	}
 	seen := map[string]string{}
 	for _, texts := range [][]string{{"a"}, {"#a"}, {"%23a"}, {"##a"}, {"a#"}, {"a", "b"}, {"a|b"}, {"#"}, {"%23"}, {""}, {"", ""}, {long}, {short}, {"#" + owntable.Hash(short)}} {
-		name, who := owntable.Texts(texts), strings.Join(texts, "\x00")
+		name, who := owntable.JoinTexts(texts), strings.Join(texts, "\x00")
 		if other, twice := seen[name]; twice {
 			t.Errorf("%q and %q are both %s", other, who, name)
 		}
@@ -72,7 +72,7 @@ func TestLongRowOf(t *testing.T) {
 	} {
 		text := owntable.RowText(store.Ref{Table: strings.Repeat("t", 255), Key: store.Key{Partition: c.partition, Sort: c.sort}})
 		table, is, ok := owntable.LongRowOf(text)
-		if !ok || table != strings.Repeat("t", 255) || !is.Meets(c.is) || !c.is.Meets(is) || is.Meets(owntable.Shape{Partition: "B*", Sort: "*"}) && c.is.Partition != "*" {
+		if !ok || table != strings.Repeat("t", 255) || !is.Overlaps(c.is) || !c.is.Overlaps(is) || is.Overlaps(owntable.Shape{Partition: "B*", Sort: "*"}) && c.is.Partition != "*" {
 			t.Errorf("%s is %+v, %v", text, is, ok)
 		}
 		if len(text) > 1200 || texts[text] {

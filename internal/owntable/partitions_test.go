@@ -16,7 +16,7 @@ func TestPartitions(t *testing.T) {
 	rows := func(of string) map[string]store.Ref {
 		ledger := owntable.Ledger(of, row)
 		return map[string]store.Ref{
-			"ledger": ledger, "mark": owntable.Mark(of, row, row), "node": owntable.Node(of, row, ""), "value": owntable.ValueAt(ledger, owntable.Held("titles", "T")),
+			"ledger": ledger, "mark": owntable.Mark(of, row, row), "node": owntable.Node(of, row, ""), "value": owntable.ValueAt(ledger, owntable.DistinctAmount("titles", "T")),
 			"fact": owntable.Fact(of, owntable.FactsOf("Author.state", row), "x"), "list": owntable.Subscribers(of, owntable.SubscriberList("News", []string{"a"})),
 			"letter": owntable.Letter(of, "1"), "part": owntable.DeadPart(of, "1", 0), "job": owntable.Ref(owntable.Jobs(of), "1"),
 		}

@@ -45,14 +45,14 @@ func DecodePending(row value.Item) (p PendingRow, err error) {
 	p.Member, p.At = MemberFrom(row), Ref(row.Get(Partition).Text(), row.Get(Sort).Text())
 	ok := false
 	if p.Index, p.ID, ok = strings.Cut(p.Name, "|"); !ok {
-		return p, unreadable(row, Sort, "an index and a document", pendingDo)
+		return p, unreadableError(row, Sort, "an index and a document", pendingDo)
 	}
-	p.Position, err = position(row, Position, pendingDo)
+	p.Position, err = decodePosition(row, Position, pendingDo)
 	return p, err
 }
 
-// Pend notes that an index did not take a document at a position, on condition that no higher one is noted.
-func Pend(model, generation, index, id string, at events.Position) store.Write {
+// PendDocument notes that an index did not take a document at a position, on condition that no higher one is noted.
+func PendDocument(model, generation, index, id string, at events.Position) store.Write {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return Member{Position: at}.Keep(Ref(pendingIn(model, generation, int(h.Sum32()%pendingBuckets)), index+"|"+id), value.Value{})

@@ -31,8 +31,8 @@ func RecordItem(rec *events.Record) value.Item {
 		table = value.OfString(rec.Table)
 	}
 	return value.NewItem(
-		attr(recordTable, table), attr(recordKeys, image(rec.Keys)), attr(recordOld, image(rec.Old)), attr(recordNew, image(rec.New)),
-		attr(recordExpired, expired))
+		newAttr(recordTable, table), newAttr(recordKeys, image(rec.Keys)), newAttr(recordOld, image(rec.Old)), newAttr(recordNew, image(rec.New)),
+		newAttr(recordExpired, expired))
 }
 
 // RecordFrom decodes such an item, without position and time. What it lacks is zero.
@@ -65,14 +65,14 @@ const (
 	coveredShown = "shown"
 )
 
-// Covering returns the note for an attribute in which the value shown covers the
+// CoveringNote returns the note for an attribute in which the value shown covers the
 // application's own; own is Missing if the application has no such attribute.
-func Covering(own, shown value.Value) value.Value {
-	return value.OfMap(value.NewItem(attr(coveredOwn, own), attr(coveredShown, shown)))
+func CoveringNote(own, shown value.Value) value.Value {
+	return value.OfMap(value.NewItem(newAttr(coveredOwn, own), newAttr(coveredShown, shown)))
 }
 
-// Covered returns what a row notes for an attribute. ok is false if it notes nothing.
-func Covered(row value.Item, name string) (own, shown value.Value, ok bool) {
+// CoveredNote returns what a row notes for an attribute. ok is false if it notes nothing.
+func CoveredNote(row value.Item, name string) (own, shown value.Value, ok bool) {
 	note := row.Get(Own).Item().Get(name).Item()
 	return note.Get(coveredOwn), note.Get(coveredShown), note != nil
 }

@@ -47,9 +47,9 @@ func ScanFrom(row value.Item) ScanRow {
 
 // BeginScan stores that a scan for a plan begins and, with on, that a migration is on.
 func BeginScan(at store.Ref, plan string, on bool) store.Write {
-	ops := []store.Op{remove(scanCursor), remove(scanCounts), remove(scanOver), set(scanPlan, value.OfString(plan))}
+	ops := []store.Op{removeAttr(scanCursor), removeAttr(scanCounts), removeAttr(scanOver), setAttr(scanPlan, value.OfString(plan))}
 	if on {
-		ops = append(ops, set(scanOn, value.OfBool(true)))
+		ops = append(ops, setAttr(scanOn, value.OfBool(true)))
 	}
 	return store.Write{Ref: at, Ops: ops}
 }
@@ -61,18 +61,18 @@ func (s ScanRow) Advance(at store.Ref) store.Write {
 	for name, n := range s.Counts {
 		counts = append(counts, value.Attr{Name: name, Value: value.OfInt(int64(n))})
 	}
-	ops := []store.Op{set(scanCounts, value.OfMap(value.NewItem(counts...)))}
+	ops := []store.Op{setAttr(scanCounts, value.OfMap(value.NewItem(counts...)))}
 	if s.Over {
-		ops = append(ops, remove(scanCursor), set(scanOver, value.OfBool(true)))
+		ops = append(ops, removeAttr(scanCursor), setAttr(scanOver, value.OfBool(true)))
 	} else {
-		ops = append(ops, set(scanCursor, value.OfMap(s.Cursor)))
+		ops = append(ops, setAttr(scanCursor, value.OfMap(s.Cursor)))
 	}
 	return store.Write{Ref: at, Ops: ops}
 }
 
 // ForgetScan makes the next scan begin at the beginning. It leaves a migration on.
 func ForgetScan(at store.Ref) store.Write {
-	return store.Write{Ref: at, Ops: []store.Op{remove(scanPlan), remove(scanCursor), remove(scanCounts), remove(scanOver)}}
+	return store.Write{Ref: at, Ops: []store.Op{removeAttr(scanPlan), removeAttr(scanCursor), removeAttr(scanCounts), removeAttr(scanOver)}}
 }
 
 // The rows of seen|ROW hold the newest recorded removal of a row that a replay wrote: its
@@ -84,7 +84,7 @@ const seenSwept = "swept"
 // LeaveSeen stores the mark of a recorded removal. Unless always is set it never replaces a
 // newer mark.
 func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
-	w := store.Write{Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), remove(seenSwept)}}
+	w := store.Write{Ref: ReplayRemoval(row), Ops: []store.Op{setAttr(SeenMark, mark), removeAttr(seenSwept)}}
 	if !always {
 		w.If = store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Lt, Value: mark}}}
 	}
@@ -95,7 +95,7 @@ func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
 // It never replaces a newer mark.
 func LeaveSwept(row store.Ref, mark value.Value, was value.Item) store.Write {
 	return store.Write{
-		Ref: Seen(row), Ops: []store.Op{set(SeenMark, mark), set(seenSwept, Digest(was))},
+		Ref: ReplayRemoval(row), Ops: []store.Op{setAttr(SeenMark, mark), setAttr(seenSwept, Digest(was))},
 		If: store.Cond{{{Attr: SeenMark, Is: store.Absent}, {Attr: SeenMark, Is: store.Le, Value: mark}}},
 	}
 }
@@ -122,7 +122,7 @@ func IsSilent(old, new value.Item) bool {
 }
 
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
-func Forgotten(table string) store.Ref { return Seen(store.Ref{Table: table}) }
+func Forgotten(table string) store.Ref { return ReplayRemoval(store.Ref{Table: table}) }
 
 // Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
 // model's first table), up to when they know the table, its newest full export, of which time it has records with sequence numbers,
@@ -158,7 +158,7 @@ func (s Times) Both(o Times) Times {
 	return Times{}
 }
 
-func (r *Replayed) all() map[string]*int64 {
+func (r *Replayed) counters() map[string]*int64 {
 	return map[string]*int64{
 		"fed": &r.Fed, "known": &r.Known, "full": &r.Full, "last": &r.Last,
 		"placedFrom": &r.Placed.From, "placedTo": &r.Placed.To, "timedFrom": &r.Timed.From, "timedTo": &r.Timed.To,
@@ -167,7 +167,7 @@ func (r *Replayed) all() map[string]*int64 {
 
 // ReplayedOf reads it.
 func ReplayedOf(row value.Item) (r Replayed) {
-	for name, at := range r.all() {
+	for name, at := range r.counters() {
 		*at, _ = strconv.ParseInt(row.Get(name).Text(), 10, 64)
 	}
 	_ = json.Unmarshal([]byte(row.Get(replayedWindows).Text()), &r.Windows)
@@ -179,12 +179,12 @@ func SetReplayed(table string, r Replayed) store.Write {
 	w := store.Write{Ref: Forgotten(table)}
 	if len(r.Windows) > 0 {
 		text, _ := json.Marshal(r.Windows)
-		w.Ops = append(w.Ops, set(replayedWindows, value.OfString(string(text))))
+		w.Ops = append(w.Ops, setAttr(replayedWindows, value.OfString(string(text))))
 	}
-	all := r.all()
+	all := r.counters()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if at := *all[name]; at != 0 {
-			w.Ops = append(w.Ops, set(name, value.OfInt(at)))
+			w.Ops = append(w.Ops, setAttr(name, value.OfInt(at)))
 		}
 	}
 	return w
@@ -218,5 +218,5 @@ func Swept(seen value.Item) value.Value { return seen.Get(seenSwept) }
 // Digest returns the digest of a row, for comparing it with Swept.
 func Digest(row value.Item) value.Value { return value.OfString(hashOf(value.AppendItem(nil, row))) }
 
-// remove is an operation that removes an attribute, and does nothing if it is absent.
-func remove(attr string) store.Op { return store.Op{Kind: store.Remove, Attr: attr} }
+// removeAttr is an operation that removes an attribute, and does nothing if it is absent.
+func removeAttr(attr string) store.Op { return store.Op{Kind: store.Remove, Attr: attr} }

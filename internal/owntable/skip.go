@@ -50,9 +50,9 @@ func (l LedgerRow) Skip(attr string) Skip {
 	return s
 }
 
-// Cut returns the skip of an attribute with a hole for each of some facts that is within it. within is false if
+// CutSkip returns the skip of an attribute with a hole for each of some facts that is within it. within is false if
 // none is.
-func (l LedgerRow) Cut(attr string, names []string) (s Skip, within bool) {
+func (l LedgerRow) CutSkip(attr string, names []string) (s Skip, within bool) {
 	s = l.Skip(attr)
 	for _, name := range names {
 		if !(Names{s.Begin, s.End}).has(name) {
@@ -64,12 +64,12 @@ func (l LedgerRow) Cut(attr string, names []string) (s Skip, within bool) {
 		}
 	}
 	slices.SortFunc(s.But, func(a, b Names) int { return strings.Compare(a.From, b.From) })
-	return l.fitting(s), within
+	return l.fitSkip(s), within
 }
 
-// fitting returns the skip, or its first part for which the ledger has room.
-func (l LedgerRow) fitting(s Skip) Skip {
-	others := value.Item(l).With(attr(ledgerBegin+s.Attr, value.Value{}), attr(ledgerSkip+s.Attr, value.Value{}), attr(ledgerBut+s.Attr, value.Value{})).Size()
+// fitSkip returns the skip, or its first part for which the ledger has room.
+func (l LedgerRow) fitSkip(s Skip) Skip {
+	others := value.Item(l).With(newAttr(ledgerBegin+s.Attr, value.Value{}), newAttr(ledgerSkip+s.Attr, value.Value{}), newAttr(ledgerBut+s.Attr, value.Value{})).Size()
 	for n := len(s.But); n > 0 && (n > mostHoles || others+s.size() > skipRoom); n = len(s.But) {
 		s.End, s.But = s.But[n-1].From, s.But[:n-1]
 	}
@@ -88,14 +88,14 @@ func (s Skip) size() int {
 // ask what is below a value, and not what is above.
 func (s Skip) ops() []store.Op {
 	if s.End == "" {
-		return []store.Op{remove(ledgerBegin + s.Attr), remove(ledgerSkip + s.Attr), remove(ledgerBut + s.Attr)}
+		return []store.Op{removeAttr(ledgerBegin + s.Attr), removeAttr(ledgerSkip + s.Attr), removeAttr(ledgerBut + s.Attr)}
 	}
 	but := value.Value{}
 	if len(s.But) > 0 {
 		but = value.OfBinary(namesText(s.But))
 	}
 	return []store.Op{
-		set(ledgerBegin+s.Attr, value.OfString(opposite.Replace(s.Begin))), set(ledgerSkip+s.Attr, value.OfString(s.End)),
+		setAttr(ledgerBegin+s.Attr, value.OfString(opposite.Replace(s.Begin))), setAttr(ledgerSkip+s.Attr, value.OfString(s.End)),
 		store.Assign(ledgerBut+s.Attr, but),
 	}
 }
@@ -111,7 +111,7 @@ func (l LedgerRow) SameSkip(attr string) (cond store.Cond) {
 // MoveSkip sets a skip, or as much of it as there is room for, on condition that the ledger has the version under
 // which the facts were read: a worker that puts a fact raises the version afterwards.
 func (l LedgerRow) MoveSkip(at store.Ref, to Skip) store.Write {
-	return store.Write{Ref: at, Ops: l.fitting(to).ops(), If: store.Cond{l.sameVersion()}}
+	return store.Write{Ref: at, Ops: l.fitSkip(to).ops(), If: store.Cond{l.sameVersion()}}
 }
 
 // namesText packs ranges. Names are hexadecimal, so they are written as bytes, after their number; the end

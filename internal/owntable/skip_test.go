@@ -25,7 +25,7 @@ func TestSkips(t *testing.T) {
 			ref := owntable.Ledger("m", rowRef("1"))
 			name := func(n int) string {
 				key := store.Key{Partition: value.OfString(fmt.Sprint(strings.Repeat("k", long), n))}
-				name, unfit := owntable.Ordered(value.OfInt(int64(n)), key, false)
+				name, unfit := owntable.OrderedFact(value.OfInt(int64(n)), key, false)
 				if unfit != "" {
 					t.Fatal(unfit)
 				}
@@ -44,7 +44,7 @@ func TestSkips(t *testing.T) {
 				if o.writes(owntable.RaiseLedger(ref, value.OfInt(1), one)) == inside {
 					t.Fatalf("%d is put: the skip is %+v", n, s)
 				}
-				cut, within := read().Cut("a", one[0].Names)
+				cut, within := read().CutSkip("a", one[0].Names)
 				if within != inside {
 					t.Fatal(n, within)
 				}

@@ -39,12 +39,12 @@ func DecodeStage(row value.Item, now time.Time) (stage string, fresh bool, err e
 	if row.Get(stageName).IsMissing() { // it only names the model
 		return "", false, nil
 	}
-	until, err := whole(row, stageExpiry, 0, stageDo)
+	until, err := decodeInt(row, stageExpiry, 0, stageDo)
 	if err == nil {
-		stage, err = text(row, stageName, stageDo)
+		stage, err = decodeText(row, stageName, stageDo)
 	}
 	if err == nil && stage == "" {
-		err = unreadable(row, stageName, "the name of a stage", stageDo)
+		err = unreadableError(row, stageName, "the name of a stage", stageDo)
 	}
 	return stage, until-now.Unix() > int64(stageRenewed/time.Second), err
 }
@@ -60,7 +60,9 @@ func SetStage(at store.Ref, stage string, now time.Time) store.Write {
 }
 
 // DecodeModel decodes the model that a table belongs to in the stage of the own table, "" for none. The error wraps ErrRow.
-func DecodeModel(row value.Item) (model string, err error) { return text(row, stageModel, stageDo) }
+func DecodeModel(row value.Item) (model string, err error) {
+	return decodeText(row, stageModel, stageDo)
+}
 
 // SetModel says that a table belongs to a model, on condition that it belongs to the one that it belonged to, "" for none.
 func SetModel(at store.Ref, was, model string) store.Write {

@@ -40,10 +40,10 @@ func (l ListRow) Moment() int64 {
 	return n
 }
 
-// Shard returns what a shard has sent to the list: up to position last, every change has
+// ShardProgress returns what a shard has sent to the list: up to position last, every change has
 // its moment. Those from first on are still being sent, in the given moment; first is zero
 // if all are sent.
-func (l ListRow) Shard(shardKey string) (first, last events.Position, moment int64) {
+func (l ListRow) ShardProgress(shardKey string) (first, last events.Position, moment int64) {
 	moment, _ = l.row.Get(listSends + shardKey).Int64()
 	return events.PositionFrom(l.row.Get(listFirst + shardKey)), events.PositionFrom(l.row.Get(PositionOf(shardKey))), moment
 }
@@ -55,37 +55,37 @@ func (l ListRow) Positions() []Applied { return Positions(l.row) }
 // frontier, read after the list, says what is sent.
 func (l ListRow) Pruned() bool { return l.row.Has(listPruned) }
 
-// Next begins the next moment for the changes of a shard from first to last, on condition
+// BeginMoment begins the next moment for the changes of a shard from first to last, on condition
 // that no other moment has begun since the counter was read. It also removes what is known
 // of the shards in redundant. expiry is when the counter may be deleted if nothing more is
 // sent. The write returns the row.
-func (l ListRow) Next(at store.Ref, shardKey string, first, last events.Position, redundant []string, now time.Time, expiry value.Value) store.Write {
-	next := value.OfInt(l.next(now))
+func (l ListRow) BeginMoment(at store.Ref, shardKey string, first, last events.Position, redundant []string, now time.Time, expiry value.Value) store.Write {
+	next := value.OfInt(l.nextMoment(now))
 	w := store.Write{
 		Ref: at, Return: true, If: store.Cond{{store.AsRead(listMoment, l.row.Get(listMoment))}},
 		Ops: []store.Op{
-			set(listMoment, next), set(listSends+shardKey, next), set(listFirst+shardKey, first.Value()), set(PositionOf(shardKey), last.Value()), set(Expiry, expiry),
+			setAttr(listMoment, next), setAttr(listSends+shardKey, next), setAttr(listFirst+shardKey, first.Value()), setAttr(PositionOf(shardKey), last.Value()), setAttr(Expiry, expiry),
 		},
 	}
 	for _, key := range redundant {
-		w.Ops = append(w.Ops, remove(PositionOf(key)), remove(listFirst+key), remove(listSends+key))
+		w.Ops = append(w.Ops, removeAttr(PositionOf(key)), removeAttr(listFirst+key), removeAttr(listSends+key))
 	}
 	if len(redundant) > 0 {
-		w.Ops = append(w.Ops, set(listPruned, value.OfInt(1)))
+		w.Ops = append(w.Ops, setAttr(listPruned, value.OfInt(1)))
 	}
 	return w
 }
 
-// next is the moment of the next addition: later than all before it, and never before the clock, so
+// nextMoment is the moment of the next addition: later than all before it, and never before the clock, so
 // that a list whose row has expired begins above the moments that it gave before.
-func (l ListRow) next(now time.Time) int64 { return max(l.Moment()+1, now.UnixMicro()) }
+func (l ListRow) nextMoment(now time.Time) int64 { return max(l.Moment()+1, now.UnixMicro()) }
 
 // EndMoment notes that all changes of a shard up to last are sent, on condition that none
 // began to be sent meanwhile.
 func EndMoment(at store.Ref, shardKey string, last events.Position) store.Write {
 	return store.Write{
 		Ref: at, If: store.Cond{{{Attr: PositionOf(shardKey), Is: store.Eq, Value: last.Value()}}},
-		Ops: []store.Op{remove(listFirst + shardKey), remove(listSends + shardKey)},
+		Ops: []store.Op{removeAttr(listFirst + shardKey), removeAttr(listSends + shardKey)},
 	}
 }
 
@@ -140,7 +140,7 @@ func SubscriberList(rule string, by []string) string {
 	if len(by) == 0 {
 		return rule
 	}
-	return rule + "|" + Texts(by)
+	return rule + "|" + JoinTexts(by)
 }
 
 // Subscribers refers to the counter of a list of subscribers.

@@ -34,20 +34,20 @@ func readTagged(row value.Item, to any, do string) error {
 	return eachTagged(reflect.ValueOf(to).Elem(), func(attr, option string, field reflect.Value) (err error) {
 		switch to := field.Addr().Interface().(type) {
 		case *events.Position:
-			*to, err = position(row, attr, do)
+			*to, err = decodePosition(row, attr, do)
 			return err
 		case *value.Item:
 			v := row.Get(attr)
 			if *to = v.Item(); !v.IsMissing() && v.Kind() != value.Map {
-				err = unreadable(row, attr, "a map", do)
+				err = unreadableError(row, attr, "a map", do)
 			}
 			return err
 		case *bool:
-			*to, err = flag(row, attr, do)
+			*to, err = decodeFlag(row, attr, do)
 			return err
 		}
 		if field.Kind() == reflect.String {
-			s, err := text(row, attr, do)
+			s, err := decodeText(row, attr, do)
 			field.SetString(s)
 			return err
 		}
@@ -55,7 +55,7 @@ func readTagged(row value.Item, to any, do string) error {
 			return nil
 		}
 		least, _ := strconv.ParseInt(option, 10, 64)
-		n, err := whole(row, attr, least, do)
+		n, err := decodeInt(row, attr, least, do)
 		if at, is := field.Addr().Interface().(*time.Time); !is {
 			field.SetInt(n)
 		} else if *at = time.Unix(n, 0).UTC(); option == "ms" {
@@ -68,7 +68,7 @@ func readTagged(row value.Item, to any, do string) error {
 // writeTagged returns the attributes of a tagged struct, Missing for those that its row does not have.
 func writeTagged(of any) (attrs []value.Attr) {
 	_ = eachTagged(reflect.ValueOf(of), func(name, option string, field reflect.Value) error {
-		a, zero := attr(name, value.Value{}), field.IsZero()
+		a, zero := newAttr(name, value.Value{}), field.IsZero()
 		switch is := field.Interface().(type) {
 		case events.Position:
 			a.Value = is.Value()

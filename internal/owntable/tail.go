@@ -38,12 +38,12 @@ const tailDo = "delete the row: events of that time that come again are refused 
 func DecodeTail(row value.Item) (t TailRow, err error) {
 	key, _ := hex.DecodeString(row.Get(Sort).Text())
 	if copy(t.From[:], key) != len(t.From) {
-		return t, unreadable(row, Sort, "a position", tailDo)
+		return t, unreadableError(row, Sort, "a position", tailDo)
 	}
-	if t.To, err = position(row, tailTo, tailDo); err != nil {
+	if t.To, err = decodePosition(row, tailTo, tailDo); err != nil {
 		return t, err
 	}
-	t.Marks, err = marks(row, tailDo)
+	t.Marks, err = decodeMarks(row, tailDo)
 	return t, err
 }
 
@@ -51,5 +51,5 @@ func DecodeTail(row value.Item) (t TailRow, err error) {
 func (t TailRow) Put(model, shardKey string, expires time.Time) store.Write {
 	at := Ref(Tail(model, shardKey), TailAt(t.From))
 	return store.Write{Ref: at, If: NotThere(), Return: true, Put: RefItem(at).With(
-		attr(tailTo, t.To.Value()), attr(tailMarks, value.OfBinary(t.Marks)), attr(Expiry, value.OfInt(expires.Unix())))}
+		newAttr(tailTo, t.To.Value()), newAttr(tailMarks, value.OfBinary(t.Marks)), newAttr(Expiry, value.OfInt(expires.Unix())))}
 }

@@ -27,11 +27,11 @@ const ValuesAtOnce = 90
 
 const held = "v:"
 
-// Held names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row of its own, and never stands in a ledger.
-func Held(attr, v string) string { return HeldOf(attr) + v }
+// DistinctAmount names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row of its own, and never stands in a ledger.
+func DistinctAmount(attr, v string) string { return HeldOf(attr) + v }
 
 // HeldOf returns the prefix of the names Held of a distinct.
-func HeldOf(attr string) string { return held + escaped(attr) + ":" }
+func HeldOf(attr string) string { return held + escapeText(attr) + ":" }
 
 // IsHeld reports whether an amount is for the row of a value (Held).
 func IsHeld(name string) bool { return strings.HasPrefix(name, held) }
@@ -39,11 +39,11 @@ func IsHeld(name string) bool { return strings.HasPrefix(name, held) }
 // HeldIn returns the attribute and the value of an amount for which IsHeld holds.
 func HeldIn(name string) (attr, v string) {
 	attr, v, _ = strings.Cut(strings.TrimPrefix(name, held), ":")
-	return unescaped(attr), v
+	return unescapeText(attr), v
 }
 
-// escaped is writeEscaped to a text.
-func escaped(s string) string {
+// escapeText is writeEscaped to a text.
+func escapeText(s string) string {
 	var b strings.Builder
 	writeEscaped(&b, s)
 	return b.String()
@@ -64,9 +64,9 @@ func CountHeld(amounts []value.Attr) (n int) {
 	return n
 }
 
-// Settled returns the ledger that amounts come to which are added to nothing: the values of
+// SettledLedger returns the ledger that amounts come to which are added to nothing: the values of
 // distincts are then no more than their number.
-func Settled(amounts []value.Attr) value.Item {
+func SettledLedger(amounts []value.Attr) value.Item {
 	out := inLedger(amounts)
 	of := map[string]int64{}
 	for _, a := range amounts {
@@ -76,7 +76,7 @@ func Settled(amounts []value.Attr) value.Item {
 		}
 	}
 	for attr, n := range of {
-		out = append(out, value.Attr{Name: Sum(attr), Value: value.OfInt(n)})
+		out = append(out, value.Attr{Name: SumAccumulator(attr), Value: value.OfInt(n)})
 	}
 	return value.NewItem(out...)
 }
@@ -100,7 +100,7 @@ func ValueAt(ledger store.Ref, name string) store.Ref {
 func ValueFrom(ledger store.Ref, name string, row value.Item) (r ValueRow, err error) {
 	r = ValueRow{At: ValueAt(ledger, name), Name: name, read: row.Get(valueRows)}
 	if row != nil {
-		r.rows, err = whole(row, valueRows, math.MinInt64, "delete this row, and then run projector build MODEL --again")
+		r.rows, err = decodeInt(row, valueRows, math.MinInt64, "delete this row, and then run projector build MODEL --again")
 	}
 	return r, err
 }
@@ -129,7 +129,7 @@ func (r *ValueRow) becomes(n int64) (w store.Write, more int64) {
 	case r.read.IsMissing():
 		w.Put, w.If = valueItem(r.At, r.Name, value.OfInt(n)), NotThere()
 	default:
-		w.Ops = []store.Op{set(valueRows, value.OfInt(n))}
+		w.Ops = []store.Op{setAttr(valueRows, value.OfInt(n))}
 	}
 	return w, heldBy(n) - heldBy(r.rows)
 }
@@ -137,7 +137,7 @@ func (r *ValueRow) becomes(n int64) (w store.Write, more int64) {
 // valueItem is the row of a value as it is stored.
 func valueItem(at store.Ref, name string, rows value.Value) value.Item {
 	_, text := HeldIn(name)
-	return value.NewItem(append(RefItem(at), attr(valueRows, rows), attr(valueText, value.OfString(text)))...)
+	return value.NewItem(append(RefItem(at), newAttr(valueRows, rows), newAttr(valueText, value.OfString(text)))...)
 }
 
 // heldBy is 1 for a number of rows that have a value, and 0 for no rows.
@@ -152,7 +152,7 @@ func heldBy(rows int64) int64 {
 // stands in it; it may be damaged.
 func ValueIn(row value.Item) (name string, rows value.Value) {
 	sort, _, _ := strings.Cut(row.Get(Sort).Text(), "|")
-	return Held(unescaped(sort), row.Get(valueText).Text()), row.Get(valueRows)
+	return DistinctAmount(unescapeText(sort), row.Get(valueText).Text()), row.Get(valueRows)
 }
 
 // ValueRows returns the prefix of the partition keys of the rows of values.
@@ -162,4 +162,4 @@ func ValueRows(model string) string { return "value|" + model + "|" }
 func ValuesOfLedger(ledger string) string { return "value|" + strings.TrimPrefix(ledger, "ledger|") }
 
 // ValuesOf returns the prefix of the sort keys of the values of a distinct.
-func ValuesOf(attr string) string { return escaped(attr) + "|" }
+func ValuesOf(attr string) string { return escapeText(attr) + "|" }

@@ -75,10 +75,10 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 // of another kind since, and what weir keeps of it goes by its key.
 func (c *Change) MayBe(e *model.Entity) bool { return e == c.Was || e.CanBe(c.Row) }
 
-// Planned returns the change that a planned write will make to a row; nth counts the
+// PlannedChange returns the change that a planned write will make to a row; nth counts the
 // writes of one command from 0. The stream has no record of the change yet, so it has no
 // time. Its position only orders it among the writes of the command.
-func Planned(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change {
+func PlannedChange(t *model.Table, ref store.Ref, old, new value.Item, nth int) Change {
 	return Change{
 		Table: t, Row: ref, Old: old, New: new, Was: t.Classify(old), Is: t.Classify(new),
 		Origin: events.PositionOf(uint64(nth) + 1),
@@ -117,7 +117,7 @@ type Put struct {
 // changes of the stream, and above those of recorded changes before it.
 func (p *Put) Version() value.Value {
 	if p.Recorded {
-		return owntable.Recorded(p.Position)
+		return owntable.RecordedVersion(p.Position)
 	}
 	return p.Position.Value()
 }
@@ -142,9 +142,9 @@ type Faults struct {
 	new, old []Fault // of the new image, and of the old one
 }
 
-// Note notes that a derivation cannot use the new image or, if old is set, the old image. A
+// NoteFault notes that a derivation cannot use the new image or, if old is set, the old image. A
 // nil Faults notes nothing.
-func (f *Faults) Note(derivation, reason string, old bool) {
+func (f *Faults) NoteFault(derivation, reason string, old bool) {
 	if f == nil {
 		return
 	}
@@ -155,8 +155,8 @@ func (f *Faults) Note(derivation, reason string, old bool) {
 	}
 }
 
-// New returns the faults of the new image that the old image did not have.
-func (f *Faults) New() []Fault {
+// NewFaults returns the faults of the new image that the old image did not have.
+func (f *Faults) NewFaults() []Fault {
 	if len(f.new) == 0 { // as nearly always
 		return nil
 	}
@@ -164,51 +164,51 @@ func (f *Faults) New() []Fault {
 	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(old, fault) })
 }
 
-// Take reports whether an image passes the tests of what a derivation reads of it, and can be used: every kind
+// IsUsable reports whether an image passes the tests of what a derivation reads of it, and can be used: every kind
 // asks this before it reads a field, so one rule of types holds for all. If a field has another type than
 // declared, it notes a fault.
-func (f *Faults) Take(in *model.Input, image value.Item, old bool) bool {
+func (f *Faults) IsUsable(in *model.Input, image value.Item, old bool) bool {
 	ok, unfit := in.Take(image)
 	if unfit != nil {
-		f.Note(in.Derivation, unfit.String(), old)
+		f.NoteFault(in.Derivation, unfit.String(), old)
 	}
 	return ok
 }
 
-// Reachable reports whether a row of the table can have this key, which an image leads
+// IsReachableKey reports whether a row of the table can have this key, which an image leads
 // to. If not, it notes a fault.
-func (f *Faults) Reachable(derivation string, t *model.Table, k store.Key, old bool) bool {
+func (f *Faults) IsReachableKey(derivation string, t *model.Table, k store.Key, old bool) bool {
 	fault := t.KeyFault(k)
 	if fault != "" {
-		f.Note(derivation, fault, old)
+		f.NoteFault(derivation, fault, old)
 	}
 	return fault == ""
 }
 
-// Make returns what a rule makes from an image, with the rows that the result follows. ok is false if the rule
+// MakeRow returns what a rule makes from an image, with the rows that the result follows. ok is false if the rule
 // does not select the image, or can make no row of it: then it notes a fault, unless a part of the key is missing.
-func (f *Faults) Make(c *Change, rule *model.RowRule, image value.Item, old bool) (p Put, ok bool) {
-	if !f.Take(&rule.Input, image, old) {
+func (f *Faults) MakeRow(c *Change, rule *model.RowRule, image value.Item, old bool) (p Put, ok bool) {
+	if !f.IsUsable(&rule.Input, image, old) {
 		return Put{}, false
 	}
 	if p, ok = MakeRow(c, rule, image); !ok {
 		return p, false
 	}
 	if p.Unclear != "" {
-		f.Note(rule.Name, p.Unclear, old)
+		f.NoteFault(rule.Name, p.Unclear, old)
 		return p, false
 	}
-	return p, f.Reachable(rule.Name, rule.Into.Table, p.Row.Key, old)
+	return p, f.IsReachableKey(rule.Name, rule.Into.Table, p.Row.Key, old)
 }
 
 // MaxHeld is the largest part of a row, in bytes, that a row of our own table may hold.
 // The rest of that row is left for its bookkeeping.
 const MaxHeld = 380 << 10
 
-// Holds reports whether size fits into a row of our own table. If not, it notes a fault.
-func (f *Faults) Holds(derivation, what string, size int, old bool) bool {
+// FitsOwnTable reports whether size fits into a row of our own table. If not, it notes a fault.
+func (f *Faults) FitsOwnTable(derivation, what string, size int, old bool) bool {
 	if size > MaxHeld {
-		f.Note(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, MaxHeld), old)
+		f.NoteFault(derivation, fmt.Sprintf("%s has %d bytes, the limit is %d", what, size, MaxHeld), old)
 	}
 	return size <= MaxHeld
 }
@@ -221,8 +221,8 @@ func ScalarOf(x *model.Expr, row value.Item) value.Value {
 	return x.Const
 }
 
-// Keyed names a row of the model's tables in a row of our own table.
-func Keyed(m *model.Model, row store.Ref) owntable.KeyedRow {
+// KeyedRowOf names a row of the model's tables in a row of our own table.
+func KeyedRowOf(m *model.Model, row store.Ref) owntable.KeyedRow {
 	return owntable.KeyedRow{Table: row.Table, Key: m.Table(row.Table).Item(row.Key)}
 }
 

@@ -36,12 +36,14 @@ type Ask struct {
 // text, or a list of our own table. It is "" where the change does not tell.
 type Name struct{ Derivation, Of string }
 
-// Name notes what a change asks a derivation about.
-func (g *Gathered) Name(derivation, of string) { g.Names = append(g.Names, Name{derivation, of}) }
+// NoteDerivation notes what a change asks a derivation about.
+func (g *Gathered) NoteDerivation(derivation, of string) {
+	g.Names = append(g.Names, Name{derivation, of})
+}
 
-// Touch notes that the i-th change asks for something, of a derivation unless that is empty. Changes must come in
+// NoteTouched notes that the i-th change asks for something, of a derivation unless that is empty. Changes must come in
 // their order.
-func (g *Gathered) Touch(i int, derivation string) {
+func (g *Gathered) NoteTouched(i int, derivation string) {
 	g.Touched[i] = true
 	if derivation == "" {
 		return
@@ -76,20 +78,20 @@ type Step struct {
 	Adds     []Add
 }
 
-// Of are the derivations that the step counts for.
-func (s *Step) Of() (out []string) {
+// Derivations are the derivations that the step counts for.
+func (s *Step) Derivations() (out []string) {
 	return seq.Map(s.Adds, func(a Add) string { return a.Of })
 }
 
-// Total sums the steps. It returns an amount for each accumulator, in the order in which
+// TotalAmounts sums the steps. It returns an amount for each accumulator, in the order in which
 // the accumulators first appear.
-func (t *Target) Total() []value.Attr {
-	return Sum(seq.Flat(t.Steps, func(s Step) []Add { return s.Adds }))
+func (t *Target) TotalAmounts() []value.Attr {
+	return SumAdds(seq.Flat(t.Steps, func(s Step) []Add { return s.Adds }))
 }
 
-// Sum adds up the amounts for each accumulator and leaves out those that come to 0. The
+// SumAdds adds up the amounts for each accumulator and leaves out those that come to 0. The
 // order of adds makes no difference to the amounts.
-func Sum(adds []Add) []value.Attr {
+func SumAdds(adds []Add) []value.Attr {
 	var out []value.Attr
 	at := make(map[string]int, 4)
 	for _, a := range adds {
@@ -114,9 +116,9 @@ func NewGathered(changes int) *Gathered {
 	}
 }
 
-// Check takes in, after all kinds have, what the i-th change says about its own row: that
+// CheckRow takes in, after all kinds have, what the i-th change says about its own row: that
 // the row may not show what its ledger holds.
-func (g *Gathered) Check(i int, c *Change) {
+func (g *Gathered) CheckRow(i int, c *Change) {
 	t := g.targets[owntable.RowText(c.Row)]
 	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
 	case asked: // a recompute shows everything that the row has
@@ -125,9 +127,9 @@ func (g *Gathered) Check(i int, c *Change) {
 		if c.Was != nil && c.Was.Group != nil {
 			e = c.Was
 		}
-		t = g.Target(c.Row, e)
+		t = g.TargetOf(c.Row, e)
 		t.Check, t.Image = true, c.New
-		g.Touch(i, "")
+		g.NoteTouched(i, "")
 	case t != nil && t.Check:
 		t.Image = c.New
 		t.Check = c.Is == t.Entity || t.Entity.Group != nil
@@ -142,22 +144,22 @@ func (g *Gathered) Check(i int, c *Change) {
 	}
 }
 
-// Fault takes in why derivations cannot use the i-th change.
-func (g *Gathered) Fault(i int, faults []Fault) {
+// AddFaults takes in why derivations cannot use the i-th change.
+func (g *Gathered) AddFaults(i int, faults []Fault) {
 	for _, f := range faults {
 		g.Faults, g.FaultOf = append(g.Faults, f), append(g.FaultOf, i)
-		g.Touch(i, f.Derivation)
+		g.NoteTouched(i, f.Derivation)
 	}
 }
 
-// Recompute asks for a recompute of what a row shows, on behalf of the i-th change.
-func (g *Gathered) Recompute(i int, row store.Ref, e *model.Entity) {
-	t := g.Target(row, e)
+// AskRecompute asks for a recompute of what a row shows, on behalf of the i-th change.
+func (g *Gathered) AskRecompute(i int, row store.Ref, e *model.Entity) {
+	t := g.TargetOf(row, e)
 	t.Recompute, t.Asked = true, append(t.Asked, i)
 }
 
-// Target returns the batch's Target of a row and creates it if necessary.
-func (g *Gathered) Target(row store.Ref, e *model.Entity) *Target {
+// TargetOf returns the batch's Target of a row and creates it if necessary.
+func (g *Gathered) TargetOf(row store.Ref, e *model.Entity) *Target {
 	name := owntable.RowText(row)
 	t := g.targets[name]
 	if t == nil {
@@ -179,9 +181,9 @@ func (g *Gathered) DropTargets(drop func(*Target) bool) {
 	})
 }
 
-// Add adds an amount of c, which is the i-th change. Changes must come in the order of
+// AddStep adds an amount of c, which is the i-th change. Changes must come in the order of
 // their offsets.
-func (t *Target) Add(i int, c *Change, a Add) {
+func (t *Target) AddStep(i int, c *Change, a Add) {
 	if n := len(t.Steps); n == 0 || t.Steps[n-1].Change != i {
 		t.Steps = append(t.Steps, Step{Change: i, Position: c.Position})
 	}

@@ -29,7 +29,7 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	if !slices.ContainsFunc(tallies, mayLack) { // as nearly always
 		return ""
 	}
-	_, cannot := Published(tallies, ledger)
+	_, cannot := PublishedValues(tallies, ledger)
 	if len(cannot) == 0 {
 		return ""
 	}
@@ -42,13 +42,13 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 
 // MayLack reports whether a ledger of the entity can hold what its target cannot show.
 func MayLack(e *model.Entity) bool {
-	return slices.ContainsFunc(Tallies(e), mayLack)
+	return slices.ContainsFunc(TalliesOf(e), mayLack)
 }
 
 func mayLack(t *model.Tally) bool { return t.Shows() && t.Max > 0 }
 
-// Tallies returns the tallies of an entity, which may be nil.
-func Tallies(e *model.Entity) []*model.Tally {
+// TalliesOf returns the tallies of an entity, which may be nil.
+func TalliesOf(e *model.Entity) []*model.Tally {
 	if e == nil {
 		return nil
 	}
@@ -58,7 +58,7 @@ func Tallies(e *model.Entity) []*model.Tally {
 // TallyOf returns the name of the tally of an entity that an accumulator of a ledger is of,
 // "" for none.
 func TallyOf(e *model.Entity, accumulator string) string {
-	for _, t := range Tallies(e) {
+	for _, t := range TalliesOf(e) {
 		if Accumulates(t.Attr, accumulator) {
 			return t.Name
 		}
@@ -73,28 +73,28 @@ func Accumulates(attr, accumulator string) bool {
 		is, _ := owntable.HeldIn(accumulator)
 		return is == attr
 	}
-	return accumulator == owntable.Sum(attr) || accumulator == owntable.Rows(attr) ||
+	return accumulator == owntable.SumAccumulator(attr) || accumulator == owntable.RowsAccumulator(attr) ||
 		strings.HasPrefix(accumulator, owntable.Values(attr))
 }
 
-// Summary returns the row that shows the ledger of a group, as model.Group.Row does. There is none, and ok is false, if
+// SummaryRow returns the row that shows the ledger of a group, as model.Group.Row does. There is none, and ok is false, if
 // the ledger counts no source row. tallies are those that are shown.
-func Summary(g *model.Group, tallies []*model.Tally, key store.Key, ledger value.Item) (row value.Item, ok bool) {
+func SummaryRow(g *model.Group, tallies []*model.Tally, key store.Key, ledger value.Item) (row value.Item, ok bool) {
 	if g.RowsIn(ledger).Sign() <= 0 {
 		return nil, false
 	}
 	if row, ok = g.Row(key); !ok {
 		return nil, false
 	}
-	shown, _ := Published(tallies, ledger)
+	shown, _ := PublishedValues(tallies, ledger)
 	return row.With(shown...), true
 }
 
-// Published returns what a target row shows of its ledger: an attribute for each of the
+// PublishedValues returns what a target row shows of its ledger: an attribute for each of the
 // tallies that is not hidden. The attribute is Missing for the mean of nothing, and for what
 // cannot be shown (Unshown); that does not affect the other attributes. A nil
 // ledger is one in which nothing was ever counted.
-func Published(tallies []*model.Tally, b value.Item) (out []value.Attr, cannot []Unshown) {
+func PublishedValues(tallies []*model.Tally, b value.Item) (out []value.Attr, cannot []Unshown) {
 	for _, t := range tallies {
 		if !t.Shows() {
 			continue

@@ -28,12 +28,12 @@ type Excess struct {
 // kinds adds what each kind of projection leads to, and fold returns what it cannot use.
 func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from Origin), fold func(*Change) []Fault) []Excess {
 	x := Limits{Model: m, kinds: kinds, said: map[string]bool{}}
-	x.row(c, func(name string) []string { return []string{name} })
+	x.checkRow(c, func(name string) []string { return []string{name} })
 	made := *c
 	made.Old, made.Was = nil, nil
 	for _, f := range fold(&made) {
 		if !x.said[f.Derivation] {
-			x.Of(f.Derivation).Add(nil, "gives nothing to %s: %s", f.Derivation, m.ShownText(f.Reason))
+			x.SetDerivation(f.Derivation).AddExcess(nil, "gives nothing to %s: %s", f.Derivation, m.ShownText(f.Reason))
 		}
 	}
 	return x.found
@@ -44,15 +44,15 @@ func LeadsOn(e *model.Entity) bool {
 	return len(e.Sources)+len(e.Rules)+len(e.Stages)+len(e.LatestOf)+len(e.Follows)+len(e.Search)+len(e.Subscribes) > 0
 }
 
-// Reserve returns how many bytes weir may add to a row of the entity.
-func Reserve(e *model.Entity) (n int) {
+// ReservedBytes returns how many bytes weir may add to a row of the entity.
+func ReservedBytes(e *model.Entity) (n int) {
 	const number = 24 // the size of a number, such as a version
 	for _, t := range e.Values {
 		if !t.Hidden {
 			n += len(t.Attr) + number
 		}
 	}
-	for _, name := range moving(e) {
+	for _, name := range changedAttributes(e) {
 		n += 4*len(name) + 256
 	}
 	for _, l := range e.Latest {
@@ -78,21 +78,21 @@ type Limits struct {
 	said       map[string]bool // derivations with an excess
 }
 
-// Of sets the derivation that the next excesses belong to.
-func (x *Limits) Of(derivation string) *Limits {
+// SetDerivation sets the derivation that the next excesses belong to.
+func (x *Limits) SetDerivation(derivation string) *Limits {
 	x.derivation = derivation
 	return x
 }
 
-// Found returns how many excesses are noted.
-func (x *Limits) Found() int { return len(x.found) }
+// CountFound returns how many excesses are noted.
+func (x *Limits) CountFound() int { return len(x.found) }
 
 // Origin maps a name in a derived row to the names in the command's row that it is made
 // of.
 type Origin func(name string) []string
 
-// Add notes an excess of the present derivation, unless the same reason was noted before.
-func (x *Limits) Add(fields []string, format string, args ...any) {
+// AddExcess notes an excess of the present derivation, unless the same reason was noted before.
+func (x *Limits) AddExcess(fields []string, format string, args ...any) {
 	x.said[x.derivation] = true
 	one := Excess{fmt.Sprintf(format, args...), fields}
 	if !slices.ContainsFunc(x.found, func(have Excess) bool { return have.Reason == one.Reason }) {
@@ -100,8 +100,8 @@ func (x *Limits) Add(fields []string, format string, args ...any) {
 	}
 }
 
-// row checks what a row of the model leads to, including the rows that are made of it.
-func (x *Limits) row(c *Change, from Origin) {
+// checkRow checks what a row of the model leads to, including the rows that are made of it.
+func (x *Limits) checkRow(c *Change, from Origin) {
 	e := c.Is
 	if e == nil {
 		return
@@ -114,13 +114,13 @@ func Origins(names []string, from Origin) (out []string) {
 	return seq.Flat(names, from)
 }
 
-// Target checks the key of a target row.
-func (x *Limits) Target(e *model.Entity, to []model.Assign, row value.Item, from Origin) {
+// CheckTarget checks the key of a target row.
+func (x *Limits) CheckTarget(e *model.Entity, to []model.Assign, row value.Item, from Origin) {
 	made := Assignments(to, from)
 	if key, ok := e.KeyFrom(to, row); ok {
-		x.Key(e, key, made)
+		x.CheckKey(e, key, made)
 	} else {
-		x.Empty(e, to, row, made)
+		x.CheckEmpty(e, to, row, made)
 	}
 }
 
@@ -140,15 +140,15 @@ func Assignments(to []model.Assign, from Origin) Origin {
 	}
 }
 
-// Key checks a key of the entity's table.
-func (x *Limits) Key(e *model.Entity, key store.Key, made Origin) {
+// CheckKey checks a key of the entity's table.
+func (x *Limits) CheckKey(e *model.Entity, key store.Key, made Origin) {
 	schema := e.Table.Key
-	x.Part(e, schema.Partition, key.Partition, store.MaxPartitionBytes, made)
-	x.Part(e, schema.Sort, key.Sort, store.MaxSortBytes, made)
+	x.CheckKeyPart(e, schema.Partition, key.Partition, store.MaxPartitionBytes, made)
+	x.CheckKeyPart(e, schema.Sort, key.Sort, store.MaxSortBytes, made)
 }
 
-// Part checks one key attribute: its type, that it is not empty, and its length.
-func (x *Limits) Part(e *model.Entity, a store.KeyAttr, v value.Value, limit int, made Origin) {
+// CheckKeyPart checks one key attribute: its type, that it is not empty, and its length.
+func (x *Limits) CheckKeyPart(e *model.Entity, a store.KeyAttr, v value.Value, limit int, made Origin) {
 	var names []string
 	if kt := e.KeyTemplate(a.Name); kt != nil {
 		names = kt.Template.Names()
@@ -156,40 +156,40 @@ func (x *Limits) Part(e *model.Entity, a store.KeyAttr, v value.Value, limit int
 	switch n := len(v.Text()); {
 	case a.Name == "" || v.IsMissing():
 	case v.Kind() != a.Type:
-		x.Add(Origins(names, made), "makes the key %s of %s a %v, it must be a %v", a.Name, e.Name, v.Kind(), a.Type)
+		x.AddExcess(Origins(names, made), "makes the key %s of %s a %v, it must be a %v", a.Name, e.Name, v.Kind(), a.Type)
 	case v.Kind() == value.Number:
 	case n == 0:
-		x.Add(Origins(names, made), "cannot be empty: it is the key %s of %s", a.Name, e.Name)
+		x.AddExcess(Origins(names, made), "cannot be empty: it is the key %s of %s", a.Name, e.Name)
 	case n > limit:
-		x.Add(Origins(names, made), "makes the key %s of %s %d bytes long, %d are possible", a.Name, e.Name, n, limit)
+		x.AddExcess(Origins(names, made), "makes the key %s of %s %d bytes long, %d are possible", a.Name, e.Name, n, limit)
 	}
 }
 
-// Rule checks the rows that a rule makes for the change, and for a later deletion of the
+// CheckRule checks the rows that a rule makes for the change, and for a later deletion of the
 // row. made returns the row that the rule makes for a change from one of its images.
-func (x *Limits) Rule(rule *model.RowRule, c *Change, from Origin, made func(one *Change, row value.Item) (Put, bool)) {
+func (x *Limits) CheckRule(rule *model.RowRule, c *Change, from Origin, made func(one *Change, row value.Item) (Put, bool)) {
 	names := Assignments(rule.Fields, from)
 	changes := []Change{*c, {Table: c.Table, Row: c.Row, Old: c.New, Was: c.Is, Origin: c.Origin}}
 	for i := range changes {
 		one := &changes[i]
 		as, row := *one, one.New
 		if len(rule.Keep) > 0 {
-			as, row = one.Kept(nil, rule)
+			as, row = one.KeptEntry(nil, rule)
 		}
 		if row == nil {
 			continue
 		}
 		if p, ok := made(&as, row); ok {
-			x.Made(&p, names)
+			x.CheckMade(&p, names)
 		}
 	}
 	if rule.Input.Uses(c.New) && rule.Subscribers == nil {
-		x.Empty(rule.Into, rule.Fields, c.New, names)
+		x.CheckEmpty(rule.Into, rule.Fields, c.New, names)
 	}
 }
 
-// Empty reports the fields that hold an empty string where another row's key needs text.
-func (x *Limits) Empty(e *model.Entity, to []model.Assign, row value.Item, made Origin) {
+// CheckEmpty reports the fields that hold an empty string where another row's key needs text.
+func (x *Limits) CheckEmpty(e *model.Entity, to []model.Assign, row value.Item, made Origin) {
 	names := e.KeyNames()
 	for i := range to {
 		f := &to[i]
@@ -197,37 +197,37 @@ func (x *Limits) Empty(e *model.Entity, to []model.Assign, row value.Item, made 
 			continue
 		}
 		if v := f.Expr.Field.Get(row); v.Kind() == value.String && v.Text() == "" {
-			x.Add(made(f.Name), "cannot be empty: it is in the key of %s", e.Name)
+			x.AddExcess(made(f.Name), "cannot be empty: it is in the key of %s", e.Name)
 		}
 	}
 }
 
-// Made checks a row that a rule makes, and what is derived from that row.
-func (x *Limits) Made(p *Put, from Origin) {
+// CheckMade checks a row that a rule makes, and what is derived from that row.
+func (x *Limits) CheckMade(p *Put, from Origin) {
 	if p.Image == nil {
 		return
 	}
 	e := p.Rule.Into
 	if p.Unclear != "" {
-		x.Add(Origins(e.KeyNames(), from), "%s", p.Unclear)
+		x.AddExcess(Origins(e.KeyNames(), from), "%s", p.Unclear)
 	}
-	x.Key(e, p.Row.Key, from)
+	x.CheckKey(e, p.Row.Key, from)
 	for i := range e.Table.Indexes {
 		ix := &e.Table.Indexes[i]
 		if !ix.Local {
-			x.Part(e, ix.Key.Partition, p.Image.Get(ix.Key.Partition.Name), store.MaxPartitionBytes, from)
+			x.CheckKeyPart(e, ix.Key.Partition, p.Image.Get(ix.Key.Partition.Name), store.MaxPartitionBytes, from)
 		}
-		x.Part(e, ix.Key.Sort, p.Image.Get(ix.Key.Sort.Name), store.MaxSortBytes, from)
+		x.CheckKeyPart(e, ix.Key.Sort, p.Image.Get(ix.Key.Sort.Name), store.MaxSortBytes, from)
 	}
 	for _, f := range p.Follows {
-		x.Key(f.Source, f.Of.Key, Assignments(f.Key, from))
+		x.CheckKey(f.Source, f.Of.Key, Assignments(f.Key, from))
 	}
 	const position = 64 // of the source row, and of each value that the row follows
 	if n := p.Image.Size() + position*(1+2*len(p.Follows)); n > store.MaxItemBytes {
-		x.Add(nil, "makes a row of %s of %d bytes, %d are possible", e.Name, n, store.MaxItemBytes)
+		x.AddExcess(nil, "makes a row of %s of %d bytes, %d are possible", e.Name, n, store.MaxItemBytes)
 	}
-	c := Planned(e.Table, p.Row, nil, p.Image, 0)
+	c := PlannedChange(e.Table, p.Row, nil, p.Image, 0)
 	if c.Is == e {
-		x.row(&c, from)
+		x.checkRow(&c, from)
 	}
 }

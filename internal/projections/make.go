@@ -13,14 +13,14 @@ import (
 	"weir/internal/value"
 )
 
-// Sends calls yield for each history rule with subscribers that keeps an entry of this change, with the
+// EachSent calls yield for each history rule with subscribers that keeps an entry of this change, with the
 // change as the rule keeps it, and the row that the entry is made from.
-func (c *Change) Sends(f *Faults, yield func(as *Change, rule *model.RowRule, row value.Item)) {
+func (c *Change) EachSent(f *Faults, yield func(as *Change, rule *model.RowRule, row value.Item)) {
 	for rule := range c.Rules() {
 		if rule.Subscribers == nil {
 			continue
 		}
-		if as, row := c.Kept(f, rule); row != nil {
+		if as, row := c.KeptEntry(f, rule); row != nil {
 			yield(&as, rule, row)
 		}
 	}
@@ -42,11 +42,11 @@ func (c *Change) Rules() iter.Seq[*model.RowRule] {
 	}
 }
 
-// Kept returns the image from which a history rule makes an entry of this change, nil for no entry, and the change with
+// KeptEntry returns the image from which a history rule makes an entry of this change, nil for no entry, and the change with
 // the event that the rule keeps. An event of the record comes before Enter and Leave, so that a change makes one entry.
 // A migration's changes make none.
-func (c *Change) Kept(f *Faults, rule *model.RowRule) (as Change, row value.Item) {
-	if as = *c; c.moved() || owntable.IsSilent(c.Old, c.New) || c.Was == c.Is && !concernedBy(rule, c) {
+func (c *Change) KeptEntry(f *Faults, rule *model.RowRule) (as Change, row value.Item) {
+	if as = *c; c.isMigration() || owntable.IsSilent(c.Old, c.New) || c.Was == c.Is && !concernedBy(rule, c) {
 		return as, nil
 	}
 	var old, image value.Item
@@ -59,7 +59,7 @@ func (c *Change) Kept(f *Faults, rule *model.RowRule) (as Change, row value.Item
 	if row = image; c.New == nil {
 		row = old
 	}
-	if !slices.Contains(rule.Keep, c.event(rule.Source)) {
+	if !slices.Contains(rule.Keep, c.eventName(rule.Source)) {
 		row = nil
 	}
 	enters, leaves := slices.Contains(rule.Keep, model.Enter), slices.Contains(rule.Keep, model.Leave)
@@ -67,8 +67,8 @@ func (c *Change) Kept(f *Faults, rule *model.RowRule) (as Change, row value.Item
 		return as, row
 	}
 	tests := model.Input{Derivation: rule.Name, Where: rule.Where}
-	had := old != nil && f.Take(&tests, old, true)
-	has := image != nil && f.Take(&tests, image, false)
+	had := old != nil && f.IsUsable(&tests, old, true)
+	has := image != nil && f.IsUsable(&tests, image, false)
 	switch {
 	case row != nil && (has || c.New == nil && had):
 		return as, row
@@ -85,7 +85,7 @@ func (c *Change) Kept(f *Faults, rule *model.RowRule) (as Change, row value.Item
 // concernedBy reports whether a change of a row concerns the rule: the application
 // changed something, or a derived value that the rule names has changed.
 func concernedBy(rule *model.RowRule, c *Change) bool {
-	if !differing(c.New, c.Old, c.Is).IsMissing() || !differing(c.Old, c.New, c.Was).IsMissing() {
+	if !differingAttributes(c.New, c.Old, c.Is).IsMissing() || !differingAttributes(c.Old, c.New, c.Was).IsMissing() {
 		return true
 	}
 	changed := func(f *model.Field) bool { return f != nil && !value.Equal(f.Get(c.Old), f.Get(c.New)) }
@@ -109,9 +109,9 @@ func SameOf(rule *model.RowRule, a, b value.Item) bool {
 		!slices.ContainsFunc(rule.Fields, follows) && !anyField(rule.Fields, differs)
 }
 
-// event returns what happened to the row as a row of the given entity. A row that becomes
+// eventName returns what happened to the row as a row of the given entity. A row that becomes
 // one of the entity's rows is an INSERT.
-func (c *Change) event(of *model.Entity) string {
+func (c *Change) eventName(of *model.Entity) string {
 	switch {
 	case c.Was != of:
 		return "INSERT"
@@ -133,16 +133,16 @@ func RawOf(row value.Item) func(*model.Assign) value.Value {
 	return func(f *model.Assign) value.Value { return f.Expr.Field.Raw(row) }
 }
 
-// Build makes a rule's row from the values of its fields. It returns false if the key is
+// BuildRow makes a rule's row from the values of its fields. It returns false if the key is
 // incomplete. A key attribute has what the key has, also where a field of its name has another value:
 // text from the source's key may be escaped there.
-func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
+func BuildRow(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
 	into, m := rule.Into, making{rule, val, raw}
-	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primary(into, name)) })
+	key, ok := into.Key(func(name string) value.Value { return m.keyPart(name, primaryKeyOf(into, name)) })
 	if !ok {
 		return Put{}, false
 	}
-	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Unclear: m.unclear(key)}
+	p := Put{Rule: rule, Row: store.Ref{Table: into.Table.Name, Key: key}, Unclear: m.unclearKey(key)}
 	attrs := append(make(value.Item, 0, 16), into.Stamps()...)
 	for i := range rule.Fields {
 		f := &rule.Fields[i]
@@ -154,15 +154,15 @@ func Build(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, 
 			attrs = append(attrs, value.Attr{Name: f.Name, Value: v})
 		}
 	}
-	attrs = append(attrs, into.Spelled(m.value, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
+	attrs = append(attrs, into.Spelled(m.valueOf, func(k *model.KeyTemplate, name string) string { return m.keyPart(name, k).Text() })...)
 	p.Image = into.WithComputed(value.NewItem(append(m.indexKeys(attrs), into.Table.Item(key)...)...))
 	return p, true
 }
 
-// unclear returns why the key of a row that is made does not tell the names that it is made
+// unclearKey returns why the key of a row that is made does not tell the names that it is made
 // from, "" if it does. These are taken from keys as they stand there, so one may hold a
 // separator of this key.
-func (m making) unclear(key store.Key) string {
+func (m making) unclearKey(key store.Key) string {
 	for i, kt := range m.rule.Into.PrimaryKey() {
 		if !slices.ContainsFunc(kt.Template.Names(), m.isRaw) {
 			continue
@@ -182,7 +182,7 @@ func (m making) unclear(key store.Key) string {
 
 // isRaw reports whether a name's text is used as it stands in another key.
 func (m making) isRaw(name string) bool {
-	f := m.field(name)
+	f := m.assignOf(name)
 	if f == nil {
 		return false
 	}
@@ -213,9 +213,9 @@ func (m making) indexKeys(attrs value.Item) value.Item {
 	return attrs
 }
 
-// primary returns the primary key template that contains a name, or the entity's first
+// primaryKeyOf returns the primary key template that contains a name, or the entity's first
 // template if none does.
-func primary(e *model.Entity, name string) *model.KeyTemplate {
+func primaryKeyOf(e *model.Entity, name string) *model.KeyTemplate {
 	return cmp.Or(seq.Find(e.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Template.Slot(name) >= 0 }), e.Keys[0])
 }
 
@@ -223,7 +223,7 @@ func primary(e *model.Entity, name string) *model.KeyTemplate {
 // escaped; text that was read from a key is used as it is. A name that no field gives is what the
 // entity's where says.
 func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
-	f := m.field(name)
+	f := m.assignOf(name)
 	if f == nil {
 		return m.rule.Into.Stamp(name)
 	}
@@ -238,22 +238,22 @@ func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	return value.OfString(kt.Template.Escape(v.Text()))
 }
 
-// value is what the rule gives a name, Missing if it gives none.
-func (m making) value(name string) value.Value {
-	if f := m.field(name); f != nil {
+// valueOf is what the rule gives a name, Missing if it gives none.
+func (m making) valueOf(name string) value.Value {
+	if f := m.assignOf(name); f != nil {
 		return m.val(f)
 	}
 	return value.Value{}
 }
 
-// field is the rule's entry for a name, nil for none.
-func (m making) field(name string) *model.Assign {
+// assignOf is the rule's entry for a name, nil for none.
+func (m making) assignOf(name string) *model.Assign {
 	return seq.At(m.rule.Fields, func(a *model.Assign) bool { return a.Name == name })
 }
 
-// Evaluate returns the value of an expression on a row. c is needed only for the parts of
+// EvaluateExpr returns the value of an expression on a row. c is needed only for the parts of
 // a record, such as $time.
-func Evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
+func EvaluateExpr(c *Change, x *model.Expr, row value.Item) value.Value {
 	switch {
 	case x.Field != nil:
 		return x.Field.Get(row)
@@ -262,7 +262,7 @@ func Evaluate(c *Change, x *model.Expr, row value.Item) value.Value {
 	case x.Map != nil:
 		var attrs []value.Attr
 		for i := range x.Map {
-			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: Evaluate(c, &x.Map[i].Expr, row)})
+			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: EvaluateExpr(c, &x.Map[i].Expr, row)})
 		}
 		if it := value.NewItem(attrs...); len(it) > 0 {
 			return value.OfMap(it)
@@ -297,16 +297,16 @@ func recordPart(c *Change, name string) value.Value {
 	case "$key":
 		return value.OfMap(c.Table.Item(c.Row.Key))
 	case "$old":
-		return c.published(differing(c.Old, c.New, c.Was))
+		return c.publishedAttributes(differingAttributes(c.Old, c.New, c.Was))
 	case "$new":
-		return c.published(differing(c.New, c.Old, c.Is))
+		return c.publishedAttributes(differingAttributes(c.New, c.Old, c.Is))
 	}
 	return value.Value{}
 }
 
-// published returns attributes of an image without those that the model hides: what the row was, and what it
+// publishedAttributes returns attributes of an image without those that the model hides: what the row was, and what it
 // is, or, of a row that was or is no entity, any entity of the table. It returns Missing if none are left.
-func (c *Change) published(attrs value.Value) value.Value {
+func (c *Change) publishedAttributes(attrs value.Value) value.Value {
 	if attrs.IsMissing() {
 		return attrs
 	}
@@ -320,9 +320,9 @@ func (c *Change) published(attrs value.Value) value.Value {
 	return value.OfMap(it)
 }
 
-// Taken returns a field of the row that a rule made this row from, as it stands in that
+// TakenField returns a field of the row that a rule made this row from, as it stands in that
 // row's key. It returns Missing if this row does not hold the field.
-func Taken(rule *model.RowRule, name string, row value.Item) value.Value {
+func TakenField(rule *model.RowRule, name string, row value.Item) value.Value {
 	for i := range rule.Fields {
 		f := rule.Fields[i].Expr.Field
 		if f == nil || f.Name != name {
@@ -343,13 +343,13 @@ func Taken(rule *model.RowRule, name string, row value.Item) value.Value {
 	return value.Value{}
 }
 
-// differing returns the attributes of an image that differ from the other image, without
+// differingAttributes returns the attributes of an image that differ from the other image, without
 // derived attributes. It returns Missing if there is no image or nothing differs.
-func differing(image, other value.Item, e *model.Entity) value.Value {
+func differingAttributes(image, other value.Item, e *model.Entity) value.Value {
 	if image == nil {
 		return value.Value{}
 	}
-	image, other = Uncovered(image), Uncovered(other)
+	image, other = UncoveredRow(image), UncoveredRow(other)
 	var attrs value.Item
 	for _, a := range image {
 		if !owntable.IsOurs(a.Name) && !IsDerived(e, a.Name) && !value.Equal(a.Value, other.Get(a.Name)) {
@@ -386,7 +386,7 @@ func IsDerived(e *model.Entity, name string) bool {
 // MakeRow returns what a rule makes from a row that it selects, with the rows that the result follows. It
 // returns false if the key is incomplete.
 func MakeRow(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
-	p, ok := Build(rule, func(f *model.Assign) value.Value { return Evaluate(c, &f.Expr, row) }, RawOf(row))
+	p, ok := BuildRow(rule, func(f *model.Assign) value.Value { return EvaluateExpr(c, &f.Expr, row) }, RawOf(row))
 	p.Position, p.Source = c.Position, c.Row
 	for i := range rule.Fields {
 		fl := rule.Fields[i].Expr.Follow

@@ -19,43 +19,43 @@ type Moved struct {
 	Image value.Item // whole, except for what weir derives on it
 }
 
-// Move returns the rows that a migration makes from one old row. If it makes none, reason
+// MoveRow returns the rows that a migration makes from one old row. If it makes none, reason
 // says why; otherwise reason is "".
-func Move(m *model.Migration, old value.Item) (made []Moved, reason string) {
+func MoveRow(m *model.Migration, old value.Item) (made []Moved, reason string) {
 	for _, mk := range m.Makes {
 		if m.OneOf && !model.Holds(mk.Where, old) {
 			continue
 		}
-		row, reason := move(mk, old)
+		row, reason := moveOne(mk, old)
 		if reason != "" {
 			return nil, reason
 		}
 		made = append(made, row)
 	}
 	if len(made) == 0 {
-		return nil, "it passes the where of none of " + strings.Join(intos(m), ", ")
+		return nil, "it passes the where of none of " + strings.Join(madeEntities(m), ", ")
 	}
 	return made, ""
 }
 
-// intos names the entities that a migration makes, in the order of the file.
-func intos(m *model.Migration) (names []string) {
+// madeEntities names the entities that a migration makes, in the order of the file.
+func madeEntities(m *model.Migration) (names []string) {
 	return seq.Map(m.Makes, func(mk *model.Making) string { return mk.Into.Name })
 }
 
-// move makes one new row from an old row. The string is the reason why it cannot, or "".
-func move(mk *model.Making, old value.Item) (Moved, string) {
-	val := func(f *model.Assign) value.Value { return given(mk, f, old) }
-	p, ok := Build(mk.Rule, val, RawOf(old))
+// moveOne makes one new row from an old row. The string is the reason why it cannot, or "".
+func moveOne(mk *model.Making, old value.Item) (Moved, string) {
+	val := func(f *model.Assign) value.Value { return givenValue(mk, f, old) }
+	p, ok := BuildRow(mk.Rule, val, RawOf(old))
 	if !ok {
-		return Moved{}, keyless(mk, val)
+		return Moved{}, keyFault(mk, val)
 	}
 	if p.Unclear != "" {
 		return Moved{}, p.Unclear
 	}
 	image := p.Image
 	if !mk.InPlace {
-		image = image.With(others(mk, old, image)...)
+		image = image.With(undeclaredAttributes(mk, old, image)...)
 	}
 	image = mk.Into.ByOthers(image)
 	if mk.Into.Table.Classify(image) != mk.Into {
@@ -64,10 +64,10 @@ func move(mk *model.Making, old value.Item) (Moved, string) {
 	return Moved{mk, p.Row, image}, ""
 }
 
-// given returns the value that an old row gives to a name of the new row, in the form in
+// givenValue returns the value that an old row gives to a name of the new row, in the form in
 // which the new rows hold it.
-func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
-	v, a := Evaluate(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
+func givenValue(mk *model.Making, f *model.Assign, old value.Item) value.Value {
+	v, a := EvaluateExpr(nil, &f.Expr, old), mk.Into.Attribute(f.Name)
 	switch {
 	case a == nil:
 	case v.IsMissing() || v.Kind() == value.Null:
@@ -78,8 +78,8 @@ func given(mk *model.Making, f *model.Assign, old value.Item) value.Value {
 	return v
 }
 
-// keyless returns the reason why a migration cannot make the key of a new row.
-func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
+// keyFault returns the reason why a migration cannot make the key of a new row.
+func keyFault(mk *model.Making, val func(*model.Assign) value.Value) string {
 	for i := range mk.Rule.Fields {
 		f := &mk.Rule.Fields[i]
 		for _, k := range mk.Into.PrimaryKey() {
@@ -91,13 +91,13 @@ func keyless(mk *model.Making, val func(*model.Assign) value.Value) string {
 	return "it makes no key of " + mk.Into.Name
 }
 
-// others returns the attributes of an old row that no declaration names. The new row
+// undeclaredAttributes returns the attributes of an old row that no declaration names. The new row
 // keeps them, except for those that are key attributes or that select an entity's rows.
-func others(mk *model.Making, old, made value.Item) (out []value.Attr) {
+func undeclaredAttributes(mk *model.Making, old, made value.Item) (out []value.Attr) {
 	from, into := mk.Migration.From, mk.Into
 	for _, a := range old {
 		if made.Has(a.Name) || owntable.IsOurs(a.Name) || IsDerived(into, a.Name) || from.Attribute(a.Name) != nil ||
-			isKey(from.Table, a.Name) || isKey(into.Table, a.Name) || tests(from.Where, a.Name) || tests(into.Where, a.Name) {
+			isKey(from.Table, a.Name) || isKey(into.Table, a.Name) || testsAttribute(from.Where, a.Name) || testsAttribute(into.Where, a.Name) {
 			continue
 		}
 		used := slices.ContainsFunc(mk.Rule.Fields, func(f model.Assign) bool {
@@ -116,19 +116,19 @@ func isKey(t *model.Table, attr string) bool {
 	return of(&t.Key) || slices.ContainsFunc(t.Indexes, func(ix store.Index) bool { return of(&ix.Key) })
 }
 
-// tests reports whether one of the tests reads the attribute.
-func tests(where []model.Test, attr string) bool {
+// testsAttribute reports whether one of the tests reads the attribute.
+func testsAttribute(where []model.Test, attr string) bool {
 	return slices.ContainsFunc(where, func(t model.Test) bool { return t.Field.Key == nil && t.Field.Attr == attr })
 }
 
-// Late returns the attributes of the old form that stand on a row which has replaced an
+// LateAttributes returns the attributes of the old form that stand on a row which has replaced an
 // old row in place. An application that knows only the old form has written them since.
-func Late(mk *model.Making, row value.Item) value.Item {
+func LateAttributes(mk *model.Making, row value.Item) value.Item {
 	if !row.Has(owntable.Moved) {
 		return nil
 	}
 	return row.Filter(func(name string) bool {
-		return mk.Migration.From.Attribute(name) != nil && mk.Into.Attribute(name) == nil && !isKey(mk.Into.Table, name) && !tests(mk.Into.Where, name)
+		return mk.Migration.From.Attribute(name) != nil && mk.Into.Attribute(name) == nil && !isKey(mk.Into.Table, name) && !testsAttribute(mk.Into.Where, name)
 	})
 }
 
@@ -138,21 +138,21 @@ func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
 	for i := range mk.Rule.Fields {
 		f := &mk.Rule.Fields[i]
 		if f.Expr.Field != nil && f.Expr.Field.Key == nil && late.Has(f.Expr.Field.Attr) && mk.Into.Attribute(f.Name) != nil {
-			out = append(out, value.Attr{Name: f.Name, Value: given(mk, f, late)})
+			out = append(out, value.Attr{Name: f.Name, Value: givenValue(mk, f, late)})
 		}
 	}
 	return out
 }
 
-// Written returns the row as the application wrote it, without bookkeeping and without
+// WrittenRow returns the row as the application wrote it, without bookkeeping and without
 // what weir derives on it.
-func Written(e *model.Entity, row value.Item) value.Item {
-	return Own(e, row).Filter(func(name string) bool { return !owntable.IsOurs(name) && !IsDerived(e, name) })
+func WrittenRow(e *model.Entity, row value.Item) value.Item {
+	return OwnRow(e, row).Filter(func(name string) bool { return !owntable.IsOurs(name) && !IsDerived(e, name) })
 }
 
-// moved reports whether a migration made this change: it made the row, or updated it
+// isMigration reports whether a migration made this change: it made the row, or updated it
 // after its old row. History records no such change, since nothing happened to the data.
-func (c *Change) moved() bool {
+func (c *Change) isMigration() bool {
 	mark := c.New.Get(owntable.Moved)
 	return !mark.IsMissing() && !value.Equal(mark, c.Old.Get(owntable.Moved))
 }
@@ -160,8 +160,8 @@ func (c *Change) moved() bool {
 // KeyMade returns the key of a row that a migration made from an old row. It reads the
 // key from at, the row that replaced the old row in place.
 func KeyMade(mk *model.Making, at value.Item) (store.Key, bool) {
-	m := making{mk.Rule, func(f *model.Assign) value.Value { return Evaluate(nil, &f.Expr, at) }, RawOf(at)}
-	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primary(mk.Into, name)) })
+	m := making{mk.Rule, func(f *model.Assign) value.Value { return EvaluateExpr(nil, &f.Expr, at) }, RawOf(at)}
+	return mk.Into.Key(func(name string) value.Value { return m.keyPart(name, primaryKeyOf(mk.Into, name)) })
 }
 
 // WithKeys returns the row with the index keys that its fields make. The row gets no key
@@ -215,7 +215,7 @@ func OldRows(c *Change) (out []OldRow) {
 	ask := func(g *model.Migration) {
 		r := OldRow{Migration: g, Row: c.Row}
 		if c.Was == g.From && g.InPlace() == nil {
-			r.Was, _ = Move(g, c.Old)
+			r.Was, _ = MoveRow(g, c.Old)
 		}
 		out = append(out, r)
 	}
@@ -225,7 +225,7 @@ func OldRows(c *Change) (out []OldRow) {
 			continue
 		}
 		for _, g := range e.Migrations {
-			if !slices.Contains(asked, g) && !migrated(g, c) {
+			if !slices.Contains(asked, g) && !isOwnMigration(g, c) {
 				asked = append(asked, g)
 				ask(g)
 			}
@@ -233,7 +233,7 @@ func OldRows(c *Change) (out []OldRow) {
 	}
 	if c.Is != nil {
 		for _, mk := range c.Is.Replaces {
-			if len(Late(mk, c.New)) > 0 && !slices.Contains(asked, mk.Migration) {
+			if len(LateAttributes(mk, c.New)) > 0 && !slices.Contains(asked, mk.Migration) {
 				ask(mk.Migration)
 			}
 		}
@@ -241,12 +241,12 @@ func OldRows(c *Change) (out []OldRow) {
 	return out
 }
 
-// migrated reports whether the migration itself made the change: it only marked the row,
+// isOwnMigration reports whether the migration itself made the change: it only marked the row,
 // or replaced it.
-func migrated(g *model.Migration, c *Change) bool {
+func isOwnMigration(g *model.Migration, c *Change) bool {
 	mark := c.New.Get(owntable.Moved).Text()
 	if p := g.InPlace(); p != nil {
-		return c.Is == p.Into && mark != "" && len(Late(p, c.New)) == 0
+		return c.Is == p.Into && mark != "" && len(LateAttributes(p, c.New)) == 0
 	}
 	return c.Is == g.From && mark != "" && c.Was == g.From && WrittenState(g.From, c.Old) == WrittenState(g.From, c.New)
 }
@@ -254,5 +254,5 @@ func migrated(g *model.Migration, c *Change) bool {
 // WrittenState returns a name for what the application wrote to a row. Two states that
 // differ in anything that the application writes have different names.
 func WrittenState(e *model.Entity, row value.Item) string {
-	return owntable.Hash(string(value.AppendItem(nil, Written(e, row))))
+	return owntable.Hash(string(value.AppendItem(nil, WrittenRow(e, row))))
 }

@@ -52,11 +52,11 @@ func (m *MissingTargets) Unseen() (out []Wanted) {
 	return out
 }
 
-// Exists takes in that a target exists.
-func (m *MissingTargets) Exists(t Wanted) { m.there[targetHash(t.Entity, t.Row.Key)] = true }
+// NoteExists takes in that a target exists.
+func (m *MissingTargets) NoteExists(t Wanted) { m.there[targetHash(t.Entity, t.Row.Key)] = true }
 
-// Add takes in a row of an entity.
-func (m *MissingTargets) Add(e *model.Entity, row value.Item) {
+// AddRow takes in a row of an entity.
+func (m *MissingTargets) AddRow(e *model.Entity, row value.Item) {
 	if e == nil {
 		return
 	}

@@ -24,7 +24,7 @@ derive:
 	}
 	var of MissingTargets
 	for _, step := range []string{"1", "2"} {
-		of.Add(m.Entity("Step"), value.NewItem(
+		of.AddRow(m.Entity("Step"), value.NewItem(
 			value.Attr{Name: "id", Value: value.OfString("STEP#" + step)}, value.Attr{Name: "kind", Value: value.OfString("step")},
 			value.Attr{Name: "task", Value: value.OfString("a")}, value.Attr{Name: "last", Value: value.OfBool(true)},
 		))

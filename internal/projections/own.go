@@ -18,17 +18,17 @@ import (
 // So the row itself always tells what the application wrote, even if a program restored
 // the whole row from an old copy.
 
-// Own returns the row as the application wrote it, as far as such attributes go:
+// OwnRow returns the row as the application wrote it, as far as such attributes go:
 // they have the application's values, and the attribute owntable.Own is removed.
-func Own(e *model.Entity, row value.Item) value.Item {
-	covered := moving(e)
+func OwnRow(e *model.Entity, row value.Item) value.Item {
+	covered := changedAttributes(e)
 	if len(covered) == 0 || row == nil {
 		return row
 	}
 	var back []value.Attr
 	gone := []string{owntable.Own}
 	for _, name := range covered {
-		own, shown, noted := owntable.Covered(row, name)
+		own, shown, noted := owntable.CoveredNote(row, name)
 		if !noted || !value.Equal(shown, row.Get(name)) {
 			continue
 		}
@@ -41,25 +41,25 @@ func Own(e *model.Entity, row value.Item) value.Item {
 	return row.With(back...).Filter(func(name string) bool { return !slices.Contains(gone, name) })
 }
 
-// Uncovered returns a row as the application wrote it, whatever shows other values there: also a status that is retired, of
+// UncoveredRow returns a row as the application wrote it, whatever shows other values there: also a status that is retired, of
 // which the row alone still tells.
-func Uncovered(row value.Item) value.Item {
+func UncoveredRow(row value.Item) value.Item {
 	notes := row.Get(owntable.Own).Item()
 	if len(notes) == 0 {
 		return row
 	}
 	for _, note := range notes {
-		if own, shown, noted := owntable.Covered(row, note.Name); noted && value.Equal(shown, row.Get(note.Name)) {
+		if own, shown, noted := owntable.CoveredNote(row, note.Name); noted && value.Equal(shown, row.Get(note.Name)) {
 			row = row.With(value.Attr{Name: note.Name, Value: own})
 		}
 	}
 	return row.With(value.Attr{Name: owntable.Own})
 }
 
-// Over returns the application's row with the values in shown written over it, and with
+// WriteOver returns the application's row with the values in shown written over it, and with
 // the attribute owntable.Own that records what they cover. An attribute that shown lacks
 // stays as it is.
-func Over(own, shown value.Item) value.Item {
+func WriteOver(own, shown value.Item) value.Item {
 	var show, notes []value.Attr
 	for _, over := range shown {
 		is := own.Get(over.Name)
@@ -67,7 +67,7 @@ func Over(own, shown value.Item) value.Item {
 			continue
 		}
 		show = append(show, over)
-		notes = append(notes, value.Attr{Name: over.Name, Value: owntable.Covering(is, over.Value)})
+		notes = append(notes, value.Attr{Name: over.Name, Value: owntable.CoveringNote(is, over.Value)})
 	}
 	if len(notes) > 0 {
 		show = append(show, value.Attr{Name: owntable.Own, Value: value.OfMap(value.NewItem(notes...))})
@@ -75,26 +75,26 @@ func Over(own, shown value.Item) value.Item {
 	return own.With(show...)
 }
 
-// Keep returns the application's new image of a row, with what statuses show on the row now, also those that are retired. It
+// KeepStatuses returns the application's new image of a row, with what statuses show on the row now, also those that are retired. It
 // keeps a shown value only where the application has not changed the value below it.
-func Keep(e *model.Entity, own, now value.Item) value.Item {
+func KeepStatuses(e *model.Entity, own, now value.Item) value.Item {
 	if e == nil || own == nil {
 		return own
 	}
-	names, under := moving(e), Uncovered(now)
+	names, under := changedAttributes(e), UncoveredRow(now)
 	names = append(names, seq.Map(now.Get(owntable.Own).Item(), func(note value.Attr) string { return note.Name })...)
 	shown := now.Filter(func(name string) bool {
 		return slices.Contains(names, name) && value.Equal(under.Get(name), own.Get(name))
 	})
-	return AlsoNoted(e, Over(own, shown), now)
+	return AlsoNoted(e, WriteOver(own, shown), now)
 }
 
 // AlsoNoted returns an image with those notes of a row that are of no status of the model: a retired status has
 // covered a value, and its removal puts this back. A note stays while the image shows what it covers the value with.
 func AlsoNoted(e *model.Entity, image, row value.Item) value.Item {
-	ours := moving(e)
+	ours := changedAttributes(e)
 	other := row.Get(owntable.Own).Item().Filter(func(name string) bool {
-		_, shown, _ := owntable.Covered(row, name)
+		_, shown, _ := owntable.CoveredNote(row, name)
 		return !slices.Contains(ours, name) && value.Equal(shown, image.Get(name))
 	})
 	if len(other) == 0 {
@@ -103,8 +103,8 @@ func AlsoNoted(e *model.Entity, image, row value.Item) value.Item {
 	return image.With(value.Attr{Name: owntable.Own, Value: value.OfMap(image.Get(owntable.Own).Item().With(other...))})
 }
 
-// moving returns the attributes of the entity's rows that show other values than the application wrote.
-func moving(e *model.Entity) []string {
+// changedAttributes returns the attributes of the entity's rows that show other values than the application wrote.
+func changedAttributes(e *model.Entity) []string {
 	if e == nil {
 		return nil
 	}

@@ -200,7 +200,7 @@ func (c *buildCommand) dry(p *program, s *system.System, b *build.Builder) error
 	if err != nil {
 		return err
 	}
-	c.estimate(p, b.Runner.Model, d, previews, b.Unfit(""))
+	c.estimate(p, b.Runner.Model, d, previews, b.UnfitRows(""))
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 	if len(b.Names) == 0 {
 		return nil
 	}
-	begins, err := b.Begins(p.ctx)
+	begins, err := b.BegunHistories(p.ctx)
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 	}
 	out := c.to(p.stdout)
 	for _, s := range is {
-		r := builtNow{Entity: s.Entity, State: s.State, Unfit: b.Unfit(s.Entity)}
+		r := builtNow{Entity: s.Entity, State: s.State, Unfit: b.UnfitRows(s.Entity)}
 		if !s.AuditAt.IsZero() {
 			r.Audit = &s.AuditAt
 		}
@@ -374,7 +374,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 	if d.Orphans > 0 {
 		fmt.Fprintf(p.stderr, "%d rows look like copies that an older definition made, at keys that the model no longer has: nothing updates or removes them\n", d.Orphans)
 	}
-	saysUnfit(p.stderr, b.Runner.Model, d.Unfit, b.Unfit(""))
+	saysUnfit(p.stderr, b.Runner.Model, d.Unfit, b.UnfitRows(""))
 	return nil
 }
 

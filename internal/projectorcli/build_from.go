@@ -90,12 +90,12 @@ func (x *recordingsOf) batch(p *program, entries []events.Entry, table string) e
 			x.bad.say("%s: %v", entries[i].Location, err)
 			continue
 		}
-		if err := x.Check(&c); err != nil {
+		if err := x.CheckChange(&c); err != nil {
 			return usage("%s: %v", entries[i].Location, err)
 		}
 		changes = append(changes, c)
 	}
-	return x.Changes(p.ctx, changes)
+	return x.PutChanges(p.ctx, changes)
 }
 
 // unusable says what cannot be made of a record, and where the record is.

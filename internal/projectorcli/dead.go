@@ -90,7 +90,7 @@ type stored struct {
 // eachLetter reads letters one by one, so a long list needs no memory.
 func (l stored) eachLetter(do func(console.Letter) error) (more bool, err error) {
 	r := l.s.Models[0].Runner
-	return false, r.Dead(l.ctx, func(d deadletter.Letter) error {
+	return false, r.EachDeadLetter(l.ctx, func(d deadletter.Letter) error {
 		if l.only != nil && !l.only(runner.RowText(r.Model, d.Row)) {
 			return nil
 		}

@@ -41,7 +41,7 @@ func (c *diffCommand) Run(p *program) error {
 		return err
 	}
 	d := model.DiffOf(was, is)
-	kinds.Explain(d, is)
+	kinds.ExplainDiff(d, is)
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(d)
 	}

@@ -173,7 +173,7 @@ func verified(t *testing.T, dir string) (kept []deadletter.Letter) {
 	if err != nil || n > 0 || v.Checked < 500 {
 		t.Errorf("%d of %d values differ, %v", n, v.Checked, err)
 	}
-	failtest.On(t, s.Models[0].Runner.Dead(t.Context(), func(d deadletter.Letter) error { kept = append(kept, d); return nil }))
+	failtest.On(t, s.Models[0].Runner.EachDeadLetter(t.Context(), func(d deadletter.Letter) error { kept = append(kept, d); return nil }))
 	return kept
 }
 

@@ -236,7 +236,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 // been broken off after it stored one.
 func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay) error {
 	found := errors.New("a dead letter")
-	err := part.Runner.Dead(p.ctx, func(deadletter.Letter) error { return found })
+	err := part.Runner.EachDeadLetter(p.ctx, func(deadletter.Letter) error { return found })
 	switch {
 	case errors.Is(err, found):
 		fmt.Fprintf(p.stderr, "there are dead letters: %s shows them\n", part.Model.Command("dead list"))

@@ -39,7 +39,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 	for _, part := range s.Models {
 		row, err := part.Runner.Catalog.Row(p.ctx)
 		if err == nil {
-			_, err = document.Indexed(part.Runner, row)
+			_, err = document.IsIndexed(part.Runner, row)
 		}
 		if err != nil {
 			return err
@@ -65,11 +65,11 @@ func (c *runCommand) startValues(p *program, s *system.System) error {
 		if _, failed := p.retire(b, false); failed != nil {
 			return failed
 		}
-		lacks, failed := b.Lacks(p.ctx)
+		lacks, failed := b.LackingBuilds(p.ctx)
 		if failed != nil {
 			return failed
 		}
-		begins, failed := b.Begins(p.ctx)
+		begins, failed := b.BegunHistories(p.ctx)
 		if failed != nil {
 			return failed
 		}
@@ -155,7 +155,7 @@ func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Lo
 			if err := b.HandOver(ctx); err != nil && ctx.Err() == nil {
 				log.Error("builds do not go over to positions", "model", part.Model.Name, "error", err)
 			}
-			wait = max(time.Second, is.Next(part.Runner.Now()))
+			wait = max(time.Second, is.NextIn(part.Runner.Now()))
 		case !c.shared() || !todo.Held || was[todo.Entity] == *todo:
 			wait = c.work(ctx, b, log)
 		default:
@@ -180,7 +180,7 @@ func (c *runCommand) work(ctx context.Context, b *build.Builder, log *slog.Logge
 	}
 	if n := b.Done().Unfit - before; n > 0 {
 		var said []string
-		for _, is := range b.Unfit("") {
+		for _, is := range b.UnfitRows("") {
 			said = append(said, is.String())
 		}
 		log.Warn("rows that some derivation cannot use are left out", "model", b.Runner.Model.Name, "see", b.Runner.Model.Command("verify"), "rows", n, "some", said)
@@ -230,7 +230,7 @@ func howFar(first map[string]int64, s *build.State) []any {
 		return nil
 	}
 	line := []any{"entity", s.Entity, "state", s.State, "rows", s.Rows, "values", s.Puts}
-	if left := s.Left(); left > 0 {
+	if left := s.TimeLeft(); left > 0 {
 		line = append(line, "of about", s.Of, "left", left.Round(time.Second))
 	}
 	return line

@@ -71,7 +71,7 @@ func TestTakeoverOnDynamoDB(t *testing.T) {
 	written := stop()
 	w.settles(m, db)
 	run := &runner.Runner{Kinds: kinds.All(), Model: m, Store: db, Now: time.Now}
-	failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }))
+	failtest.On(t, run.EachDeadLetter(t.Context(), func(d deadletter.Letter) error { t.Errorf("kept: %s %s: %s", d.Kind, d.Target, d.Reason); return nil }))
 	for i := range w.procs {
 		w.signal(i, syscall.SIGTERM)
 		if err := w.procs[i].Wait(); err != nil {

@@ -76,7 +76,7 @@ func (c *verifyCommand) Run(p *program) error {
 	if c.shared() {
 		recount = twice
 	}
-	_, refused, err := s.Models[0].Runner.Catalog.Look(p.ctx)
+	_, refused, err := s.Models[0].Runner.Catalog.ReadAndCheck(p.ctx)
 	if errors.Is(refused, catalog.ErrReplica) { // what another region derives is read here
 		refused = nil
 	}

@@ -70,11 +70,11 @@ const maxSearch = 10 * time.Second
 // Filters without a value are left out. A sort that begins with - is reversed.
 func (r *run) searched() search.Query {
 	s := r.plan.Query.Search
-	q := search.Query{Index: document.Index(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
+	q := search.Query{Index: document.IndexName(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
 	for i := range r.plan.With {
 		b := &r.plan.With[i]
 		if v := r.plan.hits.value(b, scope{args: r.args}); !v.IsMissing() {
-			q.Filters[b.Field.Name] = document.Value(b.Field, v)
+			q.Filters[b.Field.Name] = document.IndexedValue(b.Field, v)
 		}
 	}
 	q.Sort, q.Reverse = strings.CutPrefix(r.args[paramSort].Text(), "-")

@@ -49,7 +49,7 @@ func newWorldOn(t *testing.T, m *model.Model, s store.Store) *world {
 	w, now := newWorld(t, m, 0), atNoon
 	var schemas []search.Schema
 	for _, sr := range m.Searches {
-		sc := search.Schema{Name: document.Index(m, sr)}
+		sc := search.Schema{Name: document.IndexName(m, sr)}
 		for _, f := range sr.Filters {
 			sc.Filters = append(sc.Filters, f.Name)
 		}

@@ -112,7 +112,7 @@ func (g *gathered) add(row value.Item) {
 // complete reports whether every row that was split has all sixteen below it.
 func (g *gathered) complete() bool {
 	for path := range g.inner {
-		for _, p := range set.Below(path) {
+		for _, p := range set.PathsBelow(path) {
 			if !g.inner[p] && !g.leaves[p] {
 				return false
 			}

@@ -239,7 +239,7 @@ func (w *world) add(e *model.Entity, row value.Item) {
 	w.Helper()
 	w.fake.put(w.T, e.Table.Name, row)
 	for _, rule := range e.Rules {
-		if p, ok := copies.Make(rule, row); ok {
+		if p, ok := copies.MakeCopy(rule, row); ok {
 			w.fake.put(w.T, p.Row.Table, p.Image)
 		}
 	}
@@ -252,7 +252,7 @@ func (w *world) add(e *model.Entity, row value.Item) {
 func documents(m *model.Model, e *model.Entity, row value.Item) (docs []search.Document) {
 	k, _ := e.Table.KeyOf(row)
 	for _, s := range e.Search {
-		if d, ok := document.Of(m, s, e, k, row); ok {
+		if d, ok := document.DocumentOf(m, s, e, k, row); ok {
 			d.Position = position
 			docs = append(docs, d)
 		}

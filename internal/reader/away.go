@@ -46,7 +46,7 @@ func (r *Leased) noteSeen(ctx context.Context, table string, v *survey) error {
 	case r.cannotRead(table, unread):
 		return nil
 	}
-	if _, err = r.run.Did(ctx, kept.Saw(ref, now, 0)); err == nil {
+	if _, err = r.run.WriteIf(ctx, kept.NoteCompleteUntil(ref, now, 0)); err == nil {
 		r.seen[table] = now
 	}
 	return err
@@ -55,7 +55,7 @@ func (r *Leased) noteSeen(ctx context.Context, table string, v *survey) error {
 // neverRead returns the listed shards of a table of which nothing was read.
 func (v *survey) neverRead(table string) (out []string) {
 	for _, s := range v.listed[table] {
-		if is := v.begun[place{table, s.ID}]; !is.read && !is.done {
+		if is := v.begun[shardName{table, s.ID}]; !is.read && !is.done {
 			out = append(out, s.ID)
 		}
 	}
@@ -67,7 +67,7 @@ func (r *Leased) cannotRead(table string, shards []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(shards, func(id string) bool {
-		p := place{table, id}
+		p := shardName{table, id}
 		return r.still[fault{stepApply, p}] != ""
 	})
 }
@@ -102,14 +102,14 @@ type Watched struct {
 	Known bool
 }
 
-// Watch looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
+// WatchStreams looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
 // that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints show it.
 //
 // It looks at all tables, and keeps a dead letter for records that have expired before they were applied, and for shards that
 // may have lost some, as nothing is known of them for 23 hours: the same letter as long as that lasts. Then it notes until when
 // all is applied. Any number of programs may look at the same time. A table at which it cannot look is not known, and the log
 // says why; the error is that of weir's own table.
-func Watch(ctx context.Context, run *runner.Runner, log *slog.Logger) (all []Watched, err error) {
+func WatchStreams(ctx context.Context, run *runner.Runner, log *slog.Logger) (all []Watched, err error) {
 	places, err := ReadPlaces(ctx, run)
 	if err != nil {
 		return nil, err
@@ -160,20 +160,20 @@ func watchTable(ctx context.Context, run *runner.Runner, log *slog.Logger, table
 	if !is.Known || is.Lag >= old || upTo.Before(kept.Seen) || !slices.ContainsFunc(places, func(p Place) bool { return p.Table == table }) {
 		upTo = kept.Seen // or nothing has read it yet
 	}
-	saw := kept.Saw(ref, upTo, s.Open)
+	saw := kept.NoteCompleteUntil(ref, upTo, s.Open)
 	if len(saw.Ops) == 0 {
 		return is, nil
 	}
-	_, err = run.Did(ctx, saw)
+	_, err = run.WriteIf(ctx, saw)
 	return is, err
 }
 
 // retention is how long a stream keeps a record.
 const retention = 24 * time.Hour
 
-// Since returns until when nothing of a table can be lost, zero if no program has read or watched its stream yet; and whether that
+// CompleteUntil returns until when nothing of a table can be lost, zero if no program has read or watched its stream yet; and whether that
 // is so long ago that a program has to look. It reads one row.
-func Since(ctx context.Context, run *runner.Runner, table string) (at time.Time, overdue bool, err error) {
+func CompleteUntil(ctx context.Context, run *runner.Runner, table string) (at time.Time, overdue bool, err error) {
 	_, kept, err := ReadStream(ctx, run, table)
 	return kept.Seen, !kept.Seen.IsZero() && run.Now().Sub(kept.Seen) >= unseenFor-time.Hour, err
 }

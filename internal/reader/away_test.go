@@ -52,7 +52,7 @@ func TestFirstRecordsExpired(t *testing.T) {
 			w.seenAt(time.Now().Add(away - time.Hour))
 			var letters []deadletter.Letter
 			run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
-			failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+			failtest.On(t, run.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 				letters = append(letters, d)
 				return nil
 			}))

@@ -22,7 +22,7 @@ func TestCutOfANewShard(t *testing.T) {
 		{true, 20 * time.Minute, "0"}, {true, 40 * time.Minute, ""}, {false, 20 * time.Minute, ""}, {false, -time.Minute, "0"}, {true, -time.Minute, "0"},
 	} {
 		records := []events.Record{{Position: events.PositionOf(5), Time: at.Add(-x.before)}, {Position: events.PositionOf(6), Time: at.Add(-x.before)}}
-		f := Cut(row, contribution.Fence{View: 3}, events.Position{}, x.isNew, func(yield func(*events.Record) bool) {
+		f := CutFence(row, contribution.Fence{View: 3}, events.Position{}, x.isNew, func(yield func(*events.Record) bool) {
 			for i := range records {
 				if !yield(&records[i]) {
 					return

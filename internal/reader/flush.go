@@ -54,8 +54,8 @@ type catching struct {
 
 // flush is pages whose rows are applied. done is closed when the fields after it are set.
 type flush struct {
-	pieces         []piece // of each shard one at the most
-	at             map[place]int
+	pieces         []shardPage // of each shard one at the most
+	at             map[shardName]int
 	records, bytes int
 	since          time.Time // when the first page was applied
 	offered        bool      // to the indexes
@@ -67,26 +67,26 @@ type flush struct {
 	err     error
 }
 
-// of returns what a flush has of a shard, or nil.
-func (h *flush) of(at place) *piece {
+// pageOf returns what a flush has of a shard, or nil.
+func (h *flush) pageOf(at shardName) *shardPage {
 	if i, ok := h.at[at]; ok {
 		return &h.pieces[i]
 	}
 	return nil
 }
 
-// add takes in a page, which follows those that the flush has of its shard.
-func (h *flush) add(p piece, now time.Time) {
+// addPage takes in a page, which follows those that the flush has of its shard.
+func (h *flush) addPage(p shardPage, now time.Time) {
 	if h.since.IsZero() {
-		h.since, h.at = now, map[place]int{}
+		h.since, h.at = now, map[shardName]int{}
 	}
 	h.records += len(p.page.Records)
 	for i := range p.page.Records {
 		h.bytes += p.page.Records[i].Size()
 	}
-	was := h.of(p.place)
+	was := h.pageOf(p.shardName)
 	if was == nil {
-		h.at[p.place] = len(h.pieces)
+		h.at[p.shardName] = len(h.pieces)
 		h.pieces = append(h.pieces, p)
 		return
 	}
@@ -96,25 +96,25 @@ func (h *flush) add(p piece, now time.Time) {
 	*was = p
 }
 
-// full reports whether a flush is to be written before more is applied to rows.
-func (h *flush) full() bool {
+// isFull reports whether a flush is to be written before more is applied to rows.
+func (h *flush) isFull() bool {
 	return h.records >= flushRecords || h.bytes >= flushBytes || len(h.pieces) >= flushShards
 }
 
-// holds reports whether something is applied of which the checkpoint is not saved.
-func (c *consumer) holds() bool { return c.flushing != nil || len(c.next.pieces) > 0 }
+// hasUnsaved reports whether something is applied of which the checkpoint is not saved.
+func (c *consumer) hasUnsaved() bool { return c.flushing != nil || len(c.next.pieces) > 0 }
 
-// unsaved returns the last that was applied of a shard without its checkpoint being saved, or nil.
-func (c *consumer) unsaved(at place) *piece {
-	p := c.next.of(at)
+// unsavedPage returns the last that was applied of a shard without its checkpoint being saved, or nil.
+func (c *consumer) unsavedPage(at shardName) *shardPage {
+	p := c.next.pageOf(at)
 	if p == nil && c.flushing != nil {
-		p = c.flushing.of(at)
+		p = c.flushing.pageOf(at)
 	}
 	return p
 }
 
-// drop forgets where a shard is, and what was gathered of it: it is read again, from its checkpoint.
-func (c *consumer) drop(at place) {
+// dropShard forgets where a shard is, and what was gathered of it: it is read again, from its checkpoint.
+func (c *consumer) dropShard(at shardName) {
 	delete(c.at, at)
 	if _, has := c.next.at[at]; !has {
 		return
@@ -122,8 +122,8 @@ func (c *consumer) drop(at place) {
 	was := c.next
 	c.next = flush{}
 	for _, p := range was.pieces {
-		if p.place != at {
-			c.next.add(p, was.since)
+		if p.shardName != at {
+			c.next.addPage(p, was.since)
 		}
 	}
 }
@@ -133,21 +133,21 @@ func isSearched(t *model.Table, searches []*model.Search) bool {
 	return slices.ContainsFunc(searches, func(s *model.Search) bool { return s.Of.Table == t })
 }
 
-// gather takes in pages whose rows are applied. It moves the checkpoints of those that no index has anything of.
-func (c *consumer) gather(ctx context.Context, pieces []piece, indexed bool) error {
-	var done []piece
+// gatherPages takes in pages whose rows are applied. It moves the checkpoints of those that no index has anything of.
+func (c *consumer) gatherPages(ctx context.Context, pieces []shardPage, indexed bool) error {
+	var done []shardPage
 	for _, p := range pieces {
-		before := c.unsaved(p.place)
+		before := c.unsavedPage(p.shardName)
 		switch {
 		case before != nil && countOf(before.view) != countOf(p.view): // what is not saved cannot be, since the fence is that of the later view
-			c.drop(p.place)
+			c.dropShard(p.shardName)
 		case before != nil || indexed && isSearched(p.table, c.Runner.Model.Searches):
-			c.next.add(p, c.Runner.Moment())
+			c.next.addPage(p, c.Runner.MonotonicNow())
 		default:
 			done = append(done, p)
 		}
 	}
-	return c.move(ctx, done)
+	return c.moveCheckpoints(ctx, done)
 }
 
 // untilDue is how long the next flush may wait to be written.
@@ -155,7 +155,7 @@ func (c *consumer) untilDue() time.Duration {
 	if len(c.next.pieces) == 0 || c.flushing != nil {
 		return time.Hour
 	}
-	return max(0, gatherTime-c.Runner.Moment().Sub(c.next.since))
+	return max(0, gatherTime-c.Runner.MonotonicNow().Sub(c.next.since))
 }
 
 // catchesUp reports whether it is time to write documents that are pending.
@@ -163,7 +163,7 @@ func (c *consumer) catchesUp() bool {
 	if c.Runner.Index == nil || c.catching.done != nil {
 		return false
 	}
-	waited := c.Runner.Moment().Sub(c.catching.at)
+	waited := c.Runner.MonotonicNow().Sub(c.catching.at)
 	return waited >= catchUpEvery || c.catching.owed && (waited >= downTime || !c.beside)
 }
 
@@ -171,15 +171,15 @@ func (c *consumer) catchesUp() bool {
 func (c *consumer) catchUp(ctx context.Context) {
 	k := &c.catching
 	done := make(chan struct{})
-	k.owed, k.at, k.done = false, c.Runner.Moment(), done
-	c.write(func() {
+	k.owed, k.at, k.done = false, c.Runner.MonotonicNow(), done
+	c.writeBeside(func() {
 		defer close(done)
 		_, k.err = document.CatchUp(ctx, c.Runner)
 	})
 }
 
-// write writes documents, beside all else if that is so for this consumer.
-func (h *behind) write(do func()) {
+// writeBeside writes documents, beside all else if that is so for this consumer.
+func (h *behind) writeBeside(do func()) {
 	if h.beside {
 		go do()
 	} else {
@@ -198,7 +198,7 @@ func (c *consumer) caughtUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return c.stands("documents", k.err)
+	return c.reportStanding("documents", k.err)
 }
 
 // flushDue has the next flush written if it is time and no other is being written, and documents that are pending. It waits for nothing.
@@ -214,7 +214,7 @@ func (c *consumer) flushDue(ctx context.Context) error {
 	if c.flushing != nil && !isClosed(c.flushing.done) {
 		return nil
 	}
-	err := c.settle(ctx)
+	err := c.settleFlush(ctx)
 	if err == nil && c.untilDue() <= 0 {
 		err = c.startFlush(ctx)
 	}
@@ -223,10 +223,10 @@ func (c *consumer) flushDue(ctx context.Context) error {
 
 // flushAll has everything written that was gathered, and what is pending if it is time, and waits for that.
 func (c *consumer) flushAll(ctx context.Context) error {
-	for c.holds() {
+	for c.hasUnsaved() {
 		err := c.startFlush(ctx)
 		if err == nil {
-			err = c.settle(ctx)
+			err = c.settleFlush(ctx)
 		}
 		if err != nil {
 			return err
@@ -243,14 +243,14 @@ func (c *consumer) flushAll(ctx context.Context) error {
 
 // startFlush waits until the flush before is written, and begins to write the next one, if there is one.
 func (c *consumer) startFlush(ctx context.Context) error {
-	if h := c.flushing; h != nil && c.beside && c.prompt() {
+	if h := c.flushing; h != nil && c.beside && c.isPrompt() {
 		select {
 		case <-h.done:
 		case <-time.After(hurryTime):
 			h.hurry()
 		}
 	}
-	if err := c.settle(ctx); err != nil || len(c.next.pieces) == 0 {
+	if err := c.settleFlush(ctx); err != nil || len(c.next.pieces) == 0 {
 		return err
 	}
 	h := c.next
@@ -258,20 +258,20 @@ func (c *consumer) startFlush(ctx context.Context) error {
 	c.next, c.flushing = flush{}, &h
 	writing, cancel := context.WithTimeout(ctx, flushTime)
 	h.hurry, h.offered = cancel, true
-	if !c.down.IsZero() && c.Runner.Moment().Sub(c.down) <= downTime {
+	if !c.down.IsZero() && c.Runner.MonotonicNow().Sub(c.down) <= downTime {
 		writing, h.offered = nil, false
 	}
 	batches := batchesOf(h.pieces)
-	c.write(func() {
+	c.writeBeside(func() {
 		defer close(h.done)
 		defer cancel()
-		h.adds, h.pending, h.err = document.Write(ctx, c.Runner, batches, writing)
+		h.adds, h.pending, h.err = document.WriteDocuments(ctx, c.Runner, batches, writing)
 	})
 	return nil
 }
 
-// written waits until nothing is being written.
-func (c *consumer) written() {
+// awaitWritten waits until nothing is being written.
+func (c *consumer) awaitWritten() {
 	if c.flushing != nil {
 		<-c.flushing.done
 	}
@@ -280,8 +280,8 @@ func (c *consumer) written() {
 	}
 }
 
-// settle waits until the flush that is being written is done, and moves the checkpoints behind it.
-func (c *consumer) settle(ctx context.Context) error {
+// settleFlush waits until the flush that is being written is done, and moves the checkpoints behind it.
+func (c *consumer) settleFlush(ctx context.Context) error {
 	h := c.flushing
 	if h == nil {
 		return nil
@@ -297,11 +297,11 @@ func (c *consumer) settle(ctx context.Context) error {
 	if h.pending > 0 {
 		c.catching.owed, h.pieces[0].pending = true, h.pending
 		if h.offered {
-			c.down = c.Runner.Moment()
+			c.down = c.Runner.MonotonicNow()
 		}
 	}
 	for i := range h.adds {
 		h.pieces[i].counts.Add(h.adds[i])
 	}
-	return c.move(ctx, h.pieces)
+	return c.moveCheckpoints(ctx, h.pieces)
 }

@@ -40,18 +40,18 @@ func (r *Leased) Apply(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })()
 	pauses := pauses{log: r.opts.Log, model: r.run.Model.Name}
-	follower := Follower{Runner: r.run, Source: r, Stop: ctx.Done(), Window: r.opts.Window, Stopped: r.stopped, Applied: r.opts.Records, Report: func(a Applied) {
+	follower := Follower{Runner: r.run, Source: r, Stop: ctx.Done(), Window: r.opts.Window, Stopped: r.followerStopped, Applied: r.opts.Records, Report: func(a Applied) {
 		if r.opts.Applied != nil {
 			r.opts.Applied(a)
 		}
 		a.Warn(r.opts.Log, r.run.Model)
 	}}
 	follower.Failed = func(moved bool, err error) (time.Duration, bool) {
-		r.note(Applies)
+		r.report(Applies)
 		if errors.Is(err, catalog.ErrRefused) {
 			return 0, false
 		}
-		return pauses.after(moved, err), true
+		return pauses.nextPause(moved, err), true
 	}
 	if err := follower.Run(applying); errors.Is(err, catalog.ErrRefused) {
 		return err
@@ -67,8 +67,8 @@ type pauses struct {
 	next  time.Duration
 }
 
-// after returns how long to wait after a failure: longer each time, unless something was applied in between.
-func (p *pauses) after(moved bool, err error) time.Duration {
+// nextPause returns how long to wait after a failure: longer each time, unless something was applied in between.
+func (p *pauses) nextPause(moved bool, err error) time.Duration {
 	wait := p.next
 	if moved || wait == 0 {
 		wait = leastPause

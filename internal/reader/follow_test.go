@@ -397,7 +397,7 @@ func TestProcessesTakeOver(t *testing.T) {
 		failtest.On(t, <-w.procs[i].ended)
 	}
 	w.oneReaderEach()
-	failtest.On(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).Dead(context.Background(), func(d deadletter.Letter) error {
+	failtest.On(t, (&runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db}).EachDeadLetter(context.Background(), func(d deadletter.Letter) error {
 		t.Errorf("kept: %s: %s", d.Target, d.Reason)
 		return nil
 	}))
@@ -576,7 +576,7 @@ func TestGapIsSaid(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	gaps := map[string]bool{}
 	for len(gaps) < len(shards) && time.Now().Before(deadline) {
-		failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, run.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap {
 				gaps[d.Target] = true
 			}
@@ -644,7 +644,7 @@ func (w *world) gaps(n int) {
 		if time.Now().After(deadline) || len(where) > n {
 			w.Fatalf("%d gaps are named, should be %d: %v", len(where), n, where)
 		}
-		failtest.On(w.T, run.Dead(context.Background(), func(d deadletter.Letter) error {
+		failtest.On(w.T, run.EachDeadLetter(context.Background(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap {
 				where[d.Target+" "+d.Source] = true
 			}
@@ -682,7 +682,7 @@ func TestShardGoneBeforeItsEnd(t *testing.T) {
 	run := &runner.Runner{Kinds: kinds.All(), Model: w.model, Store: w.db, Now: time.Now}
 	gaps, shown := map[string]bool{}, 0
 	for deadline := time.Now().Add(time.Minute); (len(gaps) < len(parents) || shown < 12) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		failtest.On(t, run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, run.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Gap && strings.Contains(d.Reason, "gone before its end") {
 				gaps[d.Target] = true
 			}

@@ -89,9 +89,9 @@ func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
 	log.Warn("not everything could be derived", said...)
 }
 
-// reported describes what was applied of a piece.
-func (p *piece) reported() Applied {
-	a := Applied{Table: p.place.table, Result: p.counts, Records: len(p.page.Records), Pending: p.pending, Trace: p.trace}
+// asApplied describes what was applied of a piece.
+func (p *shardPage) asApplied() Applied {
+	a := Applied{Table: p.shardName.table, Result: p.counts, Records: len(p.page.Records), Pending: p.pending, Trace: p.trace}
 	for i := range p.page.Records {
 		at := p.page.Records[i].Time
 		if at.IsZero() {
@@ -116,19 +116,21 @@ const (
 
 // Run follows the streams until the context ends or an error occurs. When idle it waits
 // for the store to report a change.
-func (f *Follower) Run(ctx context.Context) error { return f.run(ctx, nil) }
+func (f *Follower) Run(ctx context.Context) error { return f.runUntilFailure(ctx, nil) }
 
 // CatchUp follows the streams until it has applied every write that was acknowledged
 // before done was closed, and everything that these writes led to.
-func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error { return f.run(ctx, done) }
+func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error {
+	return f.runUntilFailure(ctx, done)
+}
 
-// run reads until it fails in a way that Failed does not take or, with done, until it has caught up. Nothing in memory is
+// runUntilFailure reads until it fails in a way that Failed does not take or, with done, until it has caught up. Nothing in memory is
 // trusted after a failure, as its outcome may be unknown, except what was said of shards and
 // jobs that stand still.
-func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
-	c := f.consumer()
+func (f *Follower) runUntilFailure(ctx context.Context, done <-chan struct{}) error {
+	c := f.newConsumer()
 	for {
-		err := c.run(budget.For(ctx, budget.Rows), done)
+		err := c.runUntil(budget.For(ctx, budget.Rows), done)
 		if err == nil || ctx.Err() != nil || f.Failed == nil {
 			return err
 		}
@@ -137,10 +139,10 @@ func (f *Follower) run(ctx context.Context, done <-chan struct{}) error {
 			return err
 		}
 		c.refusedBy(err)
-		if isClosed(c.Stop) || pause(ctx, c.Stop, wait) != nil {
+		if isClosed(c.Stop) || pauseFor(ctx, c.Stop, wait) != nil {
 			return nil
 		}
-		next := f.consumer()
+		next := f.newConsumer()
 		next.still, next.jobs, next.said, next.refused, next.down, next.catching.owed = c.still, c.jobs, c.said, c.refused, c.down, true
 		c = next
 	}
@@ -156,23 +158,23 @@ type consumer struct {
 
 	behind
 	pages   pages
-	at      map[place]events.Position
-	still   map[place]string  // why shards stand still
-	said    map[string]string // why jobs, or documents, do
-	refused map[string]bool   // the tables that refused a call since a batch was applied
-	ended   map[place]bool
-	seen    map[place]owntable.CheckpointRow // as they were last read or moved
-	floors  map[place]contribution.Fence     // as they were last read or taken, not before at
+	at      map[shardName]events.Position
+	still   map[shardName]string // why shards stand still
+	said    map[string]string    // why jobs, or documents, do
+	refused map[string]bool      // the tables that refused a call since a batch was applied
+	ended   map[shardName]bool
+	seen    map[shardName]owntable.CheckpointRow // as they were last read or moved
+	floors  map[shardName]contribution.Fence     // as they were last read or taken, not before at
 	leases
 }
 
-// consumer returns what reads the shards. It knows no position yet; each comes
+// newConsumer returns what reads the shards. It knows no position yet; each comes
 // from its checkpoint when the shard is first read.
-func (f *Follower) consumer() *consumer {
+func (f *Follower) newConsumer() *consumer {
 	return &consumer{
-		Follower: f, rows: f.Runner.Reads(), jobs: &runner.Jobs{Runner: f.Runner},
-		at: map[place]events.Position{}, ended: map[place]bool{}, seen: map[place]owntable.CheckpointRow{}, still: map[place]string{}, said: map[string]string{}, floors: map[place]contribution.Fence{}, refused: map[string]bool{},
-		leases: leases{map[place]int64{}, map[place]time.Time{}},
+		Follower: f, rows: f.Runner.ForStreams(), jobs: &runner.Jobs{Runner: f.Runner},
+		at: map[shardName]events.Position{}, ended: map[shardName]bool{}, seen: map[shardName]owntable.CheckpointRow{}, still: map[shardName]string{}, said: map[string]string{}, floors: map[shardName]contribution.Fence{}, refused: map[string]bool{},
+		leases: leases{map[shardName]int64{}, map[shardName]time.Time{}},
 	}
 }
 
@@ -180,21 +182,21 @@ func (f *Follower) consumer() *consumer {
 // may then remember more than was saved.
 type Stepper struct{ c *consumer }
 
-// Stepper returns a Stepper that begins at the saved checkpoints.
-func (f *Follower) Stepper() *Stepper { return &Stepper{f.consumer()} }
+// NewStepper returns a Stepper that begins at the saved checkpoints.
+func (f *Follower) NewStepper() *Stepper { return &Stepper{f.newConsumer()} }
 
-// Gather makes it apply this many records to rows, over several steps, before it writes their documents, as CatchUp does.
+// GatherRecords makes it apply this many records to rows, over several steps, before it writes their documents, as CatchUp does.
 // The first step that reads no more records writes what is left.
-func (s *Stepper) Gather(records int) { s.c.gathers = records }
+func (s *Stepper) GatherRecords(records int) { s.c.gathers = records }
 
 // Step reads and applies a page of each shard, and does one step of jobs (runner.Jobs). It returns
 // the number of records, and whether jobs, or documents that are pending, are left.
 func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) {
-	if n, left, err = s.c.step(ctx); err != nil {
+	if n, left, err = s.c.stepOnce(ctx); err != nil {
 		return n, false, err
 	}
 	if n == 0 || s.c.next.records >= s.c.gathers {
-		left = left || s.c.holds() // a shard that has ended may have children now
+		left = left || s.c.hasUnsaved() // a shard that has ended may have children now
 		err = s.c.flushAll(ctx)
 	}
 	return n, left || s.c.catching.owed, err
@@ -207,47 +209,47 @@ type Page struct {
 	Records []events.Record
 }
 
-// Again applies pages that were read a while ago, like a process that another one has overtaken since. The
+// ApplyAgain applies pages that were read a while ago, like a process that another one has overtaken since. The
 // checkpoints stay where they are.
-func (s *Stepper) Again(ctx context.Context, read time.Time, pages []Page) error {
+func (s *Stepper) ApplyAgain(ctx context.Context, read time.Time, pages []Page) error {
 	c := s.c
-	var pieces []piece
+	var pieces []shardPage
 	for _, page := range pages {
-		shards, err := c.source().Shards(ctx, page.Table.Name)
+		shards, err := c.sourceOf().Shards(ctx, page.Table.Name)
 		if err != nil {
 			return err
 		}
-		p := piece{place: place{page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
-		p.above = above(shards, seq.Find(shards, func(is store.Shard) bool { return is.ID == page.Shard }).Parent)
+		p := shardPage{shardName: shardName{page.Table.Name, page.Shard}, table: page.Table, read: read, page: store.Records{Records: page.Records}}
+		p.above = lineageOf(shards, seq.Find(shards, func(is store.Shard) bool { return is.ID == page.Shard }).Parent)
 		pieces = append(pieces, p)
 	}
-	view, indexed, err := c.admit(ctx, pieces)
+	view, indexed, err := c.admitPages(ctx, pieces)
 	if err != nil {
 		return err
 	}
-	if err = c.apply(ctx, pieces, view); err == nil && indexed {
+	if err = c.applyPages(ctx, pieces, view); err == nil && indexed {
 		writing, cancel := context.WithTimeout(ctx, flushTime)
 		defer cancel()
-		_, _, err = document.Write(ctx, c.Runner, batchesOf(pieces), writing)
+		_, _, err = document.WriteDocuments(ctx, c.Runner, batchesOf(pieces), writing)
 	}
 	return err
 }
 
-// step reads and applies a page of each shard, and does one step of jobs.
-func (c *consumer) step(ctx context.Context) (n int, left bool, err error) {
-	if n, err = c.pass(ctx); err != nil {
+// stepOnce reads and applies a page of each shard, and does one step of jobs.
+func (c *consumer) stepOnce(ctx context.Context) (n int, left bool, err error) {
+	if n, err = c.readPass(ctx); err != nil {
 		return n, false, err
 	}
-	if left, err = c.jobs.Step(ctx); err != nil {
+	if left, err = c.jobs.RunStep(ctx); err != nil {
 		err = fmt.Errorf("long lists: %w", err)
 	}
 	if still := new(runner.StandingJobs); err != nil && !errors.As(err, &still) {
 		return n, left, err
 	}
-	if c.Stopped != nil && err == nil && c.jobs.Midway() {
+	if c.Stopped != nil && err == nil && c.jobs.IsMidway() {
 		return n, left, nil // in the middle of a round nothing is known
 	}
-	return n, left, c.stands("jobs", err)
+	return n, left, c.reportStanding("jobs", err)
 }
 
 // refusedBy reports the tables that refused a call, so that nothing of the shard can be applied.
@@ -268,8 +270,8 @@ func (c *consumer) takesAgain() {
 	clear(c.refused)
 }
 
-// stands reports why jobs, or documents, stand still, and, without an error, that they do no longer. Without Stopped it returns the error.
-func (c *consumer) stands(what string, err error) error {
+// reportStanding reports why jobs, or documents, stand still, and, without an error, that they do no longer. Without Stopped it returns the error.
+func (c *consumer) reportStanding(what string, err error) error {
 	if c.Stopped == nil {
 		return err
 	}
@@ -284,37 +286,37 @@ func (c *consumer) stands(what string, err error) error {
 	return nil
 }
 
-// run follows the streams until Stop is closed, an error occurs or, with until, it
+// runUntil follows the streams until Stop is closed, an error occurs or, with until, it
 // has caught up with everything acknowledged before until was closed.
-func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
+func (c *consumer) runUntil(ctx context.Context, until <-chan struct{}) error {
 	c.beside, c.catchingUp = true, until != nil
-	defer c.written()
-	lag, active := c.source().Tip().Lag, time.Now()
-	arrived := arrival(c.source())
+	defer c.awaitWritten()
+	lag, active := c.sourceOf().Tip().Lag, time.Now()
+	arrived := arrivalCheck(c.sourceOf())
 	patience := time.Second
 	if lag > 0 {
 		patience = min(patience, lag/3)
 	}
 	for !isClosed(c.Stop) {
-		changed := c.changes()
+		changed := c.changeSignals()
 		closed := isClosed(until)
 		last := closed && arrived()
 		begun := time.Now()
-		n, left, err := c.step(ctx)
-		if err == nil && (n == 0 || c.prompt()) { // a catch-up writes large flushes
+		n, left, err := c.stepOnce(ctx)
+		if err == nil && (n == 0 || c.isPrompt()) { // a catch-up writes large flushes
 			err = c.flushDue(ctx)
 		}
 		if err != nil {
 			return err
 		}
 		if n < 2*pageRecords && until != nil && !last && !c.Prompt {
-			if err := pause(ctx, until, fewWait); err != nil {
+			if err := pauseFor(ctx, until, fewWait); err != nil {
 				return err
 			}
 		}
 		if c.Window > 0 && n > 0 && n < pageRecords && !left && !last {
 			// Nothing that was read is held meanwhile, so a process that dies here has lost no work.
-			if err := idle(ctx, []<-chan struct{}{c.Stop}, until, c.Window-time.Since(begun)); err != nil {
+			if err := waitForChange(ctx, []<-chan struct{}{c.Stop}, until, c.Window-time.Since(begun)); err != nil {
 				return err
 			}
 		}
@@ -329,8 +331,8 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if wake == nil {
 			wake = c.Stop
 		}
-		if last && time.Since(active) >= c.source().Tip().Lag {
-			if !c.holds() {
+		if last && time.Since(active) >= c.sourceOf().Tip().Lag {
+			if !c.hasUnsaved() {
 				break
 			}
 			if err := c.flushAll(ctx); err != nil { // a shard that has ended may have children now
@@ -344,7 +346,7 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 		if c.flushing != nil {
 			changed = append(changed, c.flushing.done)
 		}
-		if err := idle(ctx, changed, wake, min(patience, c.untilDue())); err != nil {
+		if err := waitForChange(ctx, changed, wake, min(patience, c.untilDue())); err != nil {
 			return err
 		}
 	}
@@ -355,12 +357,12 @@ func (c *consumer) run(ctx context.Context, until <-chan struct{}) error {
 	return c.flushAll(ctx)
 }
 
-// prompt reports whether a user waits for what is applied, more than for its end.
-func (c *consumer) prompt() bool { return c.Prompt || !c.catchingUp }
+// isPrompt reports whether a user waits for what is applied, more than for its end.
+func (c *consumer) isPrompt() bool { return c.Prompt || !c.catchingUp }
 
-// pause waits for a while, until the channel is closed, or until the context ends.
-func pause(ctx context.Context, until <-chan struct{}, while time.Duration) error {
-	wait(ctx, until, while)
+// pauseFor waits for a while, until the channel is closed, or until the context ends.
+func pauseFor(ctx context.Context, until <-chan struct{}, while time.Duration) error {
+	waitForMore(ctx, until, while)
 	return ctx.Err()
 }
 
@@ -374,29 +376,29 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// changes returns channels that are ready when one of the model's streams has grown. A
+// changeSignals returns channels that are ready when one of the model's streams has grown. A
 // source without such notices gives channels that are never ready; its streams are polled
 // each second.
-func (f *Follower) changes() []<-chan struct{} {
+func (f *Follower) changeSignals() []<-chan struct{} {
 	var out []<-chan struct{}
 	for _, t := range f.Runner.Model.AllTables() {
-		if c, err := f.source().Changed(t.Name); err == nil {
+		if c, err := f.sourceOf().Changed(t.Name); err == nil {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// arrival returns a function that reports whether the streams show everything that was
+// arrivalCheck returns a function that reports whether the streams show everything that was
 // acknowledged before its first call, apart from the source's lag.
-func arrival(s store.Source) func() bool {
+func arrivalCheck(s store.Source) func() bool {
 	given := sync.OnceValue(func() events.Position { return s.Tip().Given })
 	return func() bool { return s.Tip().Seen.Compare(given()) >= 0 }
 }
 
-// idle waits until a stream may have changed, the channel is closed, or the context ends.
+// waitForChange waits until a stream may have changed, the channel is closed, or the context ends.
 // It returns only the context's error. It may return early; the caller looks what has changed.
-func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
+func waitForChange(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
 	cases := []reflect.SelectCase{
@@ -412,9 +414,9 @@ func idle(ctx context.Context, changed []<-chan struct{}, until <-chan struct{},
 	return ctx.Err()
 }
 
-// piece is a page of a shard that was read and must be applied, or several that follow each other.
-type piece struct {
-	place
+// shardPage is a page of a shard that was read and must be applied, or several that follow each other.
+type shardPage struct {
+	shardName
 	table   *model.Table
 	above   []string        // the listed shards that the piece's shard descends from
 	from    events.Position // behind which the page was read
@@ -426,26 +428,26 @@ type piece struct {
 	trace   string        // of its batch, "" if none is kept
 }
 
-// last is where the checkpoint is behind the page.
-func (p *piece) last() events.Position {
+// checkpointAfter is where the checkpoint is behind the page.
+func (p *shardPage) checkpointAfter() events.Position {
 	return p.page.Records[len(p.page.Records)-1].Position
 }
 
-// key is the short key of the piece's shard.
-func (p *piece) key() string { return owntable.ShardKey(p.place.table, p.shard) }
+// shortKey is the short key of the piece's shard.
+func (p *shardPage) shortKey() string { return owntable.ShardKey(p.shardName.table, p.shard) }
 
-// pass reads a page of each shard and applies the pages. It reads a child shard only when
+// readPass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
 // read stops its shard and the shard's children; pass still applies what it read from the
 // other shards before it reports the error (Follower.Stopped). Where the order of all shards
 // is kept, all wait for it.
-func (c *consumer) pass(ctx context.Context) (n int, err error) {
-	var pieces []piece
+func (c *consumer) readPass(ctx context.Context) (n int, err error) {
+	var pieces []shardPage
 	ordered := c.keepsOrder()
-	c.pages.begin(ordered)
-	known := map[place]bool{}
-	unread := map[place]error{}
-	tables, err := c.Runner.Tables(ctx)
+	c.pages.beginPass(ordered)
+	known := map[shardName]bool{}
+	unread := map[shardName]error{}
+	tables, err := c.Runner.FollowedTables(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -453,15 +455,15 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 		return 0, err
 	}
 	for _, t := range tables {
-		shards, err := c.source().Shards(ctx, t.Name)
+		shards, err := c.sourceOf().Shards(ctx, t.Name)
 		if err != nil {
 			return 0, fmt.Errorf("stream of %s: %w", t.Name, err)
 		}
 		open, listed := map[string]bool{}, map[string]bool{}
 		for _, s := range shards {
-			at := place{t.Name, s.ID}
-			known[at], known[place{t.Name, s.Parent}] = true, true
-			waits, err := c.awaits(ctx, t.Name, s.Parent, listed)
+			at := shardName{t.Name, s.ID}
+			known[at], known[shardName{t.Name, s.Parent}] = true, true
+			waits, err := c.awaitsParent(ctx, t.Name, s.Parent, listed)
 			if err != nil {
 				err = fmt.Errorf("parent of shard %s of %s: %w", s.ID, t.Name, err)
 			}
@@ -470,9 +472,9 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 				open[s.ID] = true
 				continue
 			}
-			var p piece
+			var p shardPage
 			if err == nil {
-				if p, err = c.read(ctx, t, at, 1); err != nil {
+				if p, err = c.readPage(ctx, t, at, 1); err != nil {
 					err = fmt.Errorf("shard %s of %s: %w", s.ID, t.Name, err)
 				}
 			}
@@ -483,18 +485,18 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			open[s.ID], p.above = !c.ended[at], above(shards, s.Parent)
+			open[s.ID], p.above = !c.ended[at], lineageOf(shards, s.Parent)
 			n += len(p.page.Records)
 			if len(p.page.Records) > 0 || ordered {
 				pieces = append(pieces, p)
 			}
-			if !ordered && (c.pages.full(4*pageRecords) || len(pieces) >= mostPieces) {
-				if err := c.take(ctx, pieces); err != nil {
+			if !ordered && (c.pages.isFull(4*pageRecords) || len(pieces) >= mostPieces) {
+				if err := c.takePages(ctx, pieces); err != nil {
 					return 0, err
 				}
 				clear(pieces)
 				pieces = pieces[:0]
-				c.pages.begin(ordered)
+				c.pages.beginPass(ordered)
 			}
 		}
 	}
@@ -503,17 +505,17 @@ func (c *consumer) pass(ctx context.Context) (n int, err error) {
 			return 0, err
 		}
 	}
-	if err := c.take(ctx, pieces); err != nil {
+	if err := c.takePages(ctx, pieces); err != nil {
 		return 0, err
 	}
-	c.forget(known)
+	c.forgetShards(known)
 	return n, c.standShards(unread)
 }
 
 // standShards reports which shards stand still, and which do so no longer.
 // Without Stopped, one that stands still is an error. With it, each is reported once,
 // and once more with "" when it goes on.
-func (c *consumer) standShards(still map[place]error) error {
+func (c *consumer) standShards(still map[shardName]error) error {
 	if c.Stopped == nil {
 		return errors.Join(slices.Collect(maps.Values(still))...)
 	}
@@ -532,9 +534,9 @@ func (c *consumer) standShards(still map[place]error) error {
 	return nil
 }
 
-// above returns a shard and those that it descends from. A shard without records has no
+// lineageOf returns a shard and those that it descends from. A shard without records has no
 // fence, so those above it say what it would.
-func above(shards []store.Shard, id string) (out []string) {
+func lineageOf(shards []store.Shard, id string) (out []string) {
 	for i := len(shards) - 1; i >= 0 && id != ""; i-- { // parents come before children
 		if shards[i].ID == id {
 			out, id = append(out, id), shards[i].Parent
@@ -543,46 +545,46 @@ func above(shards []store.Shard, id string) (out []string) {
 	return out
 }
 
-// forget drops the state of shards that are no longer listed and whose children are not
+// forgetShards drops the state of shards that are no longer listed and whose children are not
 // listed either. A stream creates new shards for as long as it exists, so the state would
 // grow without end.
-func (c *consumer) forget(known map[place]bool) {
-	over := func(at place) bool { return !known[at] }
-	maps.DeleteFunc(c.at, func(at place, _ events.Position) bool { return over(at) })
-	maps.DeleteFunc(c.floors, func(at place, _ contribution.Fence) bool { return over(at) })
-	maps.DeleteFunc(c.ended, func(at place, _ bool) bool { return over(at) })
-	maps.DeleteFunc(c.seen, func(at place, _ owntable.CheckpointRow) bool { return over(at) })
-	maps.DeleteFunc(c.held, func(at place, _ int64) bool { return over(at) })
-	maps.DeleteFunc(c.looked, func(at place, _ time.Time) bool { return over(at) })
+func (c *consumer) forgetShards(known map[shardName]bool) {
+	over := func(at shardName) bool { return !known[at] }
+	maps.DeleteFunc(c.at, func(at shardName, _ events.Position) bool { return over(at) })
+	maps.DeleteFunc(c.floors, func(at shardName, _ contribution.Fence) bool { return over(at) })
+	maps.DeleteFunc(c.ended, func(at shardName, _ bool) bool { return over(at) })
+	maps.DeleteFunc(c.seen, func(at shardName, _ owntable.CheckpointRow) bool { return over(at) })
+	maps.DeleteFunc(c.held, func(at shardName, _ int64) bool { return over(at) })
+	maps.DeleteFunc(c.looked, func(at shardName, _ time.Time) bool { return over(at) })
 }
 
-// read reads the next page of a shard, of at least so many records if there are more.
+// readPage reads the next page of a shard, of at least so many records if there are more.
 // A shard that another process has, or that ended, gives an empty piece and no error.
-func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int) (piece, error) {
-	p := piece{place: at, table: t}
+func (c *consumer) readPage(ctx context.Context, t *model.Table, at shardName, least int) (shardPage, error) {
+	p := shardPage{shardName: at, table: t}
 	if c.ended[at] {
 		return p, nil
 	}
-	if ours, err := c.hold(ctx, at); !ours || err != nil {
+	if ours, err := c.isOurs(ctx, at); !ours || err != nil {
 		return p, err
 	}
-	before := c.unsaved(at)
+	before := c.unsavedPage(at)
 	if before != nil && before.page.End {
 		return p, nil
 	}
 	if _, known := c.at[at]; !known {
-		if err := c.resume(ctx, at); err != nil {
+		if err := c.loadCheckpoints(ctx, at); err != nil {
 			return p, err
 		}
 	}
 	var err error
-	p.read = c.Runner.Moment()
+	p.read = c.Runner.MonotonicNow()
 	p.from = c.at[at]
 	if before != nil {
-		p.from = before.last()
+		p.from = before.checkpointAfter()
 	}
-	p.page, err = c.source().Read(ctx, at.table, at.shard, p.from, c.pages.records(least, pageRecords))
-	c.pages.takes(p.page.Records)
+	p.page, err = c.sourceOf().Read(ctx, at.table, at.shard, p.from, c.pages.pageLimit(least, pageRecords))
+	c.pages.addRecords(p.page.Records)
 	if errors.Is(err, errElsewhere) {
 		delete(c.at, at)
 		return p, nil // the next pass sees the change
@@ -596,7 +598,7 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 		before.page.End = true
 	default:
 		c.ended[at] = true
-		err = c.finish(ctx, at)
+		err = c.finishShard(ctx, at)
 	}
 	return p, err
 }
@@ -604,15 +606,15 @@ func (c *consumer) read(ctx context.Context, t *model.Table, at place, least int
 // mostPieces bounds how many pages are applied before their checkpoints move.
 const mostPieces = 2000
 
-// take applies pages to rows, and has their documents written and their checkpoints moved behind them.
+// takePages applies pages to rows, and has their documents written and their checkpoints moved behind them.
 // A page that is too old, or whose stream was switched, is dropped and read again; nothing of the pages
 // is acknowledged.
-func (c *consumer) take(ctx context.Context, pieces []piece) error {
+func (c *consumer) takePages(ctx context.Context, pieces []shardPage) error {
 	if len(pieces) == 0 {
 		return nil
 	}
-	return c.traced(ctx, pieces, func(in context.Context) error {
-		view, indexed, err := c.admit(in, pieces)
+	return c.tracePages(ctx, pieces, func(in context.Context) error {
+		view, indexed, err := c.admitPages(in, pieces)
 		if err != nil {
 			return err
 		}
@@ -623,7 +625,7 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 		}
 		for some := range slices.Chunk(pieces, atOnce) {
 			err := c.takeSome(in, some, view, indexed)
-			if err == nil && c.next.full() {
+			if err == nil && c.next.isFull() {
 				err = c.startFlush(ctx) // which lasts longer than the batch
 			}
 			if err != nil {
@@ -635,16 +637,16 @@ func (c *consumer) take(ctx context.Context, pieces []piece) error {
 }
 
 // takeSome is take for pages that are admitted.
-func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *admitted, indexed bool) error {
-	err := c.apply(ctx, pieces, view)
+func (c *consumer) takeSome(ctx context.Context, pieces []shardPage, view *admitted, indexed bool) error {
+	err := c.applyPages(ctx, pieces, view)
 	if errors.Is(err, runner.ErrOld) || errors.Is(err, runner.ErrSwitched) {
 		for _, p := range pieces {
-			delete(c.at, p.place)
+			delete(c.at, p.shardName)
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("records of %s: %w", pieces[0].place.table, err)
+		return fmt.Errorf("records of %s: %w", pieces[0].shardName.table, err)
 	}
 	for i := range pieces {
 		pieces[i].trace = c.Runner.AppliedIn(ctx, pieces[i].counts)
@@ -653,22 +655,22 @@ func (c *consumer) takeSome(ctx context.Context, pieces []piece, view *admitted,
 		}
 	}
 	c.takesAgain()
-	return c.gather(ctx, pieces, indexed)
+	return c.gatherPages(ctx, pieces, indexed)
 }
 
-// apply applies pages to rows by a view, and notes the counts of each. Each page is a batch of its shard; where the
+// applyPages applies pages to rows by a view, and notes the counts of each. Each page is a batch of its shard; where the
 // order of changes of all shards matters, it is several.
-func (c *consumer) apply(ctx context.Context, pieces []piece, view *admitted) error {
+func (c *consumer) applyPages(ctx context.Context, pieces []shardPage, view *admitted) error {
 	batches := batchesOf(pieces)
 	for i := range pieces {
-		pieces[i].counts, pieces[i].view = runner.Result{}, view.of(pieces[i].place)
+		pieces[i].counts, pieces[i].view = runner.Result{}, view.viewOf(pieces[i].shardName)
 		batches[i].View = pieces[i].view
 	}
 	if c.keepsOrder() && len(pieces) > 1 {
-		for _, run := range c.runs(batches) {
+		for _, run := range c.splitRuns(batches) {
 			b := batches[run.piece]
 			b.Changes = b.Changes[run.from:run.to]
-			n, err := c.rows.Rows(ctx, b)
+			n, err := c.rows.ApplyRows(ctx, b)
 			if err != nil {
 				return err
 			}
@@ -677,7 +679,7 @@ func (c *consumer) apply(ctx context.Context, pieces []piece, view *admitted) er
 		return nil
 	}
 	return parallel.Do(len(batches), c.rows.AtOnce(shardsAtOnce), func(i int) (err error) {
-		pieces[i].counts, err = c.rows.Rows(ctx, batches[i])
+		pieces[i].counts, err = c.rows.ApplyRows(ctx, batches[i])
 		return err
 	})
 }
@@ -686,16 +688,16 @@ func (c *consumer) apply(ctx context.Context, pieces []piece, view *admitted) er
 const shardsAtOnce = 8
 
 // batchesOf returns a batch for each page.
-func batchesOf(pieces []piece) []runner.Batch {
+func batchesOf(pieces []shardPage) []runner.Batch {
 	batches := make([]runner.Batch, len(pieces))
 	for i, p := range pieces {
-		batches[i] = runner.Batch{ShardKey: p.key(), Read: p.read, Changes: p.changes(), DeadAt: p.counts.DeadAt}
+		batches[i] = runner.Batch{ShardKey: p.shortKey(), Read: p.read, Changes: p.decodeChanges(), DeadAt: p.counts.DeadAt}
 	}
 	return batches
 }
 
-// changes decodes the records of the page.
-func (p *piece) changes() []projections.Change {
+// decodeChanges decodes the records of the page.
+func (p *shardPage) decodeChanges() []projections.Change {
 	out := make([]projections.Change, 0, len(p.page.Records))
 	for i := range p.page.Records {
 		if ch, ok := projections.NewChange(p.table, &p.page.Records[i]); ok {
@@ -705,15 +707,15 @@ func (p *piece) changes() []projections.Change {
 	return out
 }
 
-// move saves the checkpoints together with the counts of the records before them, if they
+// moveCheckpoints saves the checkpoints together with the counts of the records before them, if they
 // are still where the pages were read from. So each record is counted once, however often
 // it was applied. If another process has moved a checkpoint, the shard is read again from
 // there. One that is at its new position already was moved by this write, whose first answer was lost, or by another
 // process that applied the same records: they count once in either case.
-func (c *consumer) move(ctx context.Context, pieces []piece) error {
+func (c *consumer) moveCheckpoints(ctx context.Context, pieces []shardPage) error {
 	ws := make([]store.Write, len(pieces))
 	for i, p := range pieces {
-		ws[i] = under(p.view, c.seen[p.place].Move(c.checkpoint(p.place), p.from, p.last(), owntable.Counts(p.counts.Counts)))
+		ws[i] = underView(p.view, c.seen[p.shardName].Move(c.checkpointRef(p.shardName), p.from, p.checkpointAfter(), owntable.Counts(p.counts.Counts)))
 		ws[i].Return = true
 	}
 	out, err := c.Runner.Write(ctx, ws)
@@ -721,24 +723,24 @@ func (c *consumer) move(ctx context.Context, pieces []piece) error {
 		return err
 	}
 	for i, p := range pieces {
-		last := p.last()
+		last := p.checkpointAfter()
 		if out[i].Err != nil && !isAt(out[i].Row, last) {
-			c.drop(p.place)
+			c.dropShard(p.shardName)
 			continue
 		}
-		is := c.seen[p.place]
+		is := c.seen[p.shardName]
 		is.At, is.To = last, last
-		c.seen[p.place] = is
-		c.at[p.place], c.ended[p.place], c.did = last, p.page.End, true
+		c.seen[p.shardName] = is
+		c.at[p.shardName], c.ended[p.shardName], c.did = last, p.page.End, true
 		if p.page.End {
-			if err := c.finish(ctx, p.place); err != nil {
+			if err := c.finishShard(ctx, p.shardName); err != nil {
 				return err
 			}
 		}
 		if c.Report != nil {
-			c.Report(p.reported())
+			c.Report(p.asApplied())
 		}
-		if err := c.source().Trim(ctx, p.place.table, p.shard, last); err != nil {
+		if err := c.sourceOf().Trim(ctx, p.shardName.table, p.shard, last); err != nil {
 			return err
 		}
 	}
@@ -751,8 +753,8 @@ func isAt(row value.Item, p events.Position) bool {
 	return err == nil && is.At == p
 }
 
-// traced does work on pages as a batch.
-func (c *consumer) traced(ctx context.Context, pieces []piece, work func(context.Context) error) error {
+// tracePages does work on pages as a batch.
+func (c *consumer) tracePages(ctx context.Context, pieces []shardPage, work func(context.Context) error) error {
 	if c.Runner.Tracer == nil {
 		return work(ctx)
 	}
@@ -760,14 +762,14 @@ func (c *consumer) traced(ctx context.Context, pieces []piece, work func(context
 	for i := range pieces {
 		s.Items += len(pieces[i].page.Records)
 	}
-	return c.Runner.Traced(ctx, s, work)
+	return c.Runner.RunTraced(ctx, s, work)
 }
 
 // tablesOf returns the tables that pages were read from, each once.
-func tablesOf(pieces []piece) (out []string) {
+func tablesOf(pieces []shardPage) (out []string) {
 	seen := map[string]bool{}
 	for i := range pieces {
-		if t := pieces[i].place.table; !seen[t] && len(pieces[i].page.Records) > 0 {
+		if t := pieces[i].shardName.table; !seen[t] && len(pieces[i].page.Records) > 0 {
 			seen[t], out = true, append(out, t)
 		}
 	}

@@ -92,7 +92,7 @@ func LookAt(ctx context.Context, run *runner.Runner, table string, places []Plac
 	}
 	nexts, errs := make([]time.Time, len(shards)), make([]error, len(shards))
 	_ = parallel.Do(len(shards), shardsBeside, func(i int) error {
-		nexts[i], errs[i] = next(ctx, run.Store, table, shards[i], at[shards[i].ID].At)
+		nexts[i], errs[i] = nextRecordTime(ctx, run.Store, table, shards[i], at[shards[i].ID].At)
 		return nil
 	})
 	seconds := 0.0
@@ -130,9 +130,9 @@ func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Sh
 	return run.Store.Shards(ctx, table)
 }
 
-// next returns the time of the first record of a shard behind a position, zero if none was seen. Where nothing was read, it is the
+// nextRecordTime returns the time of the first record of a shard behind a position, zero if none was seen. Where nothing was read, it is the
 // first that the stream has. A closed shard whose end is not reached is an error.
-func next(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (time.Time, error) {
+func nextRecordTime(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (time.Time, error) {
 	pages := openPages
 	if shard.Closed {
 		pages = closedPages

@@ -78,7 +78,7 @@ func TestEmptyPages(t *testing.T) {
 	for id := range at.empty {
 		at.empty[id] = 5
 	}
-	_, err := reader.Watch(t.Context(), run, slog.New(slog.DiscardHandler))
+	_, err := reader.WatchStreams(t.Context(), run, slog.New(slog.DiscardHandler))
 	failtest.On(t, err)
 	row, err := store.GetRow(t.Context(), w.db, owntable.Stream("gallery", "gallery"))
 	failtest.On(t, err)

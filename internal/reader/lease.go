@@ -17,10 +17,10 @@ import (
 // long, by its own clock, stops reading. Both sides notice the pause of a whole process:
 // the others see no beats, and the holder sees by its clock how long it was paused.
 
-// take takes a lease that was seen free or unchanged for long enough. If another
+// takeLease takes a lease that was seen free or unchanged for long enough. If another
 // process was first, ok is false and err is nil. The row says which process was first: no
 // two have the same name.
-func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
+func takeLease(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseRow, owner string) (fence int64, ok bool, err error) {
 	done, row, err := tryWrite(ctx, s, seen.Take(at, owner))
 	if err != nil {
 		return 0, false, err
@@ -33,14 +33,14 @@ func take(ctx context.Context, s store.Store, at store.Ref, seen owntable.LeaseR
 	return now.Fence, true, nil
 }
 
-// beat renews a lease. If another process has taken it, ok is false and err is nil.
-func beat(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
+// beatLease renews a lease. If another process has taken it, ok is false and err is nil.
+func beatLease(ctx context.Context, s store.Store, at store.Ref, fence int64) (ok bool, err error) {
 	ok, _, err = tryWrite(ctx, s, owntable.BeatLease(at, fence))
 	return ok, err
 }
 
-// release gives a lease back, so that other processes need not wait for it to run out.
-func release(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
+// releaseLease gives a lease back, so that other processes need not wait for it to run out.
+func releaseLease(ctx context.Context, s store.Store, at store.Ref, fence int64) error {
 	_, _, err := tryWrite(ctx, s, owntable.FreeLease(at, fence))
 	return err
 }
@@ -62,10 +62,10 @@ type watch struct {
 	since time.Time // when it was first seen in this state
 }
 
-// see notes the lease as it was read between the times before and after, and reports
+// observe notes the lease as it was read between the times before and after, and reports
 // whether it may be taken. It counts the wait from after to a later before, which is the
 // shortest wait possible: the holder counts from the time before its last beat.
-func (w *watch) see(now owntable.LeaseRow, before, after time.Time, lasts time.Duration) bool {
+func (w *watch) observe(now owntable.LeaseRow, before, after time.Time, lasts time.Duration) bool {
 	if now != w.LeaseRow || w.since.IsZero() {
 		w.LeaseRow, w.since = now, after
 	}

@@ -104,20 +104,20 @@ type Leased struct {
 	at      time.Time                // time of the last listing; zero forces another
 	open    int                      // shards of it that are not closed
 	still   map[fault]string         // why tables and shards stand still
-	gone    map[place]int            // unfinished and not listed: in how many listings
+	gone    map[shardName]int        // unfinished and not listed: in how many listings
 	streams map[string][]string      // the labels of each table's streams; only round uses it
 	seen    map[string]time.Time     // when it was last noted that a table's shards are listed; only round uses it
-	missing map[place]int            // finished and not listed: in how many listings
-	pages   map[place]page           // the last page of each shard that was read
+	missing map[shardName]int        // finished and not listed: in how many listings
+	pages   map[shardName]page       // the last page of each shard that was read
 	changed chan struct{}
 	stale   chan struct{} // receives when the last listing of shards is out of date
 }
 
-// place names a shard.
-type place struct{ table, shard string }
+// shardName names a shard.
+type shardName struct{ table, shard string }
 
 // compare orders places by table, then by shard.
-func (p place) compare(o place) int {
+func (p shardName) compare(o shardName) int {
 	return cmp.Or(strings.Compare(p.table, o.table), strings.Compare(p.shard, o.shard))
 }
 
@@ -129,22 +129,22 @@ func NewLeased(run *runner.Runner, o Options) *Leased {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	o.machine()
+	o.fillDefaults()
 	return &Leased{
 		run: run, opts: o, stop: func() {},
-		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[place]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, pages: map[place]page{},
+		still: map[fault]string{}, listed: map[string][]store.Shard{}, gone: map[shardName]int{}, streams: map[string][]string{}, seen: map[string]time.Time{}, pages: map[shardName]page{},
 		changed: make(chan struct{}), stale: make(chan struct{}, 1),
 	}
 }
 
-// machine fills the options that a simulation left empty with those of this machine.
-func (o *Options) machine() {
+// fillDefaults fills the options that a simulation left empty with those of this machine.
+func (o *Options) fillDefaults() {
 	if o.Owner == "" {
 		host, _ := os.Hostname()
 		o.Owner = fmt.Sprintf("%s, process %d (%s)", host, os.Getpid(), rand.Text()[:8])
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = waitForMore
 	}
 	if o.Go == nil {
 		o.Go = func(part func()) func() {
@@ -155,8 +155,8 @@ func (o *Options) machine() {
 	}
 }
 
-// wait waits for more, for the time, or for the end of the context, and reports whether more came.
-func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
+// waitForMore waits for more, for the time, or for the end of the context, and reports whether more came.
+func waitForMore(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {
@@ -168,13 +168,13 @@ func wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came 
 	return false
 }
 
-// now is the monotonic time, from which ages are computed.
-func (r *Leased) now() time.Time { return r.run.Moment() }
+// monotonicNow is the monotonic time, from which ages are computed.
+func (r *Leased) monotonicNow() time.Time { return r.run.MonotonicNow() }
 
-// since is the time since t, by the clock that shows more of it: the monotonic clock may
+// elapsed is the time since t, by the clock that shows more of it: the monotonic clock may
 // stand still while a machine is suspended, the wall clock may be set.
-func (r *Leased) since(t time.Time) time.Duration {
-	now := r.now()
+func (r *Leased) elapsed(t time.Time) time.Duration {
+	now := r.monotonicNow()
 	return max(now.Sub(t), now.Round(0).Sub(t))
 }
 
@@ -184,30 +184,30 @@ func (r *Leased) since(t time.Time) time.Duration {
 func (r *Leased) Run(ctx context.Context) {
 	ctx = budget.For(ctx, budget.Lease)
 	join := r.opts.Go(func() { // beats are sent however long a round takes
-		r.often(ctx, nil, func() {
-			if err := r.renew(ctx); err != nil && ctx.Err() == nil {
+		r.repeat(ctx, nil, func() {
+			if err := r.renewLease(ctx); err != nil && ctx.Err() == nil {
 				r.opts.Log.Warn("keeping the lease", "error", err)
-				r.note(Leases)
+				r.report(Leases)
 			}
 		})
 	})
-	r.often(ctx, r.stale, func() {
-		if err := r.list(ctx); err != nil && ctx.Err() == nil {
+	r.repeat(ctx, r.stale, func() {
+		if err := r.listShards(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("looking for shards", "error", err)
-			r.note(Lists)
+			r.report(Lists)
 		}
 	})
 	join()
 	r.letGo()
 }
 
-// often calls do five times in the time of a lease, and whenever more delivers; in that case the last
+// repeat calls do five times in the time of a lease, and whenever more delivers; in that case the last
 // listing of shards counts as out of date.
-func (r *Leased) often(ctx context.Context, more <-chan struct{}, do func()) {
+func (r *Leased) repeat(ctx context.Context, more <-chan struct{}, do func()) {
 	for ctx.Err() == nil {
-		start := r.now()
+		start := r.monotonicNow()
 		do()
-		if r.opts.Wait(ctx, more, r.opts.Lease/5-r.since(start)) {
+		if r.opts.Wait(ctx, more, r.opts.Lease/5-r.elapsed(start)) {
 			r.mu.Lock()
 			r.at = time.Time{}
 			r.mu.Unlock()
@@ -215,18 +215,18 @@ func (r *Leased) often(ctx context.Context, more <-chan struct{}, do func()) {
 	}
 }
 
-// lease is the row of the model's lease in the own table.
-func (r *Leased) lease() store.Ref { return owntable.Lease(r.run.Model.Name) }
+// leaseRow is the row of the model's lease in the own table.
+func (r *Leased) leaseRow() store.Ref { return owntable.Lease(r.run.Model.Name) }
 
-// renew beats the lease if this process has it, and takes it if it is free.
+// renewLease beats the lease if this process has it, and takes it if it is free.
 // Time counts from before the request, so that this process gives the lease up before another may take it.
-func (r *Leased) renew(ctx context.Context) error {
+func (r *Leased) renewLease(ctx context.Context) error {
 	r.mu.Lock()
 	fence := r.fence
 	r.mu.Unlock()
-	start := r.now()
+	start := r.monotonicNow()
 	if fence != 0 {
-		switch ok, err := beat(ctx, r.run.Store, r.lease(), fence); {
+		switch ok, err := beatLease(ctx, r.run.Store, r.leaseRow(), fence); {
 		case err != nil:
 			return err
 		case ok:
@@ -236,10 +236,10 @@ func (r *Leased) renew(ctx context.Context) error {
 			return nil
 		}
 		r.opts.Log.Info("another process took over", "model", r.run.Model.Name)
-		r.note(Lost)
-		r.has(0, start)
+		r.report(Lost)
+		r.setFence(0, start)
 	}
-	row, err := r.run.GetRow(ctx, r.lease())
+	row, err := r.run.GetRow(ctx, r.leaseRow())
 	if err != nil {
 		return err
 	}
@@ -247,39 +247,39 @@ func (r *Leased) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	after := r.now()
+	after := r.monotonicNow()
 	r.mu.Lock()
-	free := r.other.see(is, start, after, r.opts.Lease)
+	free := r.other.observe(is, start, after, r.opts.Lease)
 	r.mu.Unlock()
 	if !free {
 		return nil
 	}
-	start = r.now()
-	fence, ok, err := take(ctx, r.run.Store, r.lease(), is, r.opts.Owner)
+	start = r.monotonicNow()
+	fence, ok, err := takeLease(ctx, r.run.Store, r.leaseRow(), is, r.opts.Owner)
 	if err != nil || !ok {
 		return err
 	}
 	r.opts.Log.Info("reading the streams", "model", r.run.Model.Name, "fence", fence, "before", is.Owner)
-	r.note(Taken)
-	r.has(fence, start)
+	r.report(Taken)
+	r.setFence(fence, start)
 	return nil
 }
 
-// has notes a lease that this process has from now on, 0 for none.
-func (r *Leased) has(fence int64, since time.Time) {
+// setFence notes a lease that this process has from now on, 0 for none.
+func (r *Leased) setFence(fence int64, since time.Time) {
 	r.mu.Lock()
 	r.fence, r.beatAt, r.other = fence, since, watch{}
 	clear(r.pages)
 	r.mu.Unlock()
-	r.poke()
-	r.wake()
+	r.relist()
+	r.wakeConsumers()
 }
 
-// holds returns the fence of the lease of this process, 0 if another may have it by now.
-func (r *Leased) holds() int64 {
+// currentFence returns the fence of the lease of this process, 0 if another may have it by now.
+func (r *Leased) currentFence() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.fence == 0 || r.since(r.beatAt) >= r.opts.Lease {
+	if r.fence == 0 || r.elapsed(r.beatAt) >= r.opts.Lease {
 		return 0
 	}
 	return r.fence
@@ -296,30 +296,30 @@ func (r *Leased) letGo() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.opts.Lease)
 	defer cancel()
-	r.has(0, r.now())
-	r.note(Released)
-	if err := release(ctx, r.run.Store, r.lease(), fence); err != nil {
+	r.setFence(0, r.monotonicNow())
+	r.report(Released)
+	if err := releaseLease(ctx, r.run.Store, r.leaseRow(), fence); err != nil {
 		r.opts.Log.Warn("giving the lease back; it is free when it has run out", "error", err)
 	}
 }
 
-// list lists the shards of all tables, finds those that disappeared before they were
+// listShards lists the shards of all tables, finds those that disappeared before they were
 // finished, and retires those that are over. It does nothing if the last listing is still
 // fresh. A process without the lease only lists.
 // Of a table that cannot be listed, what was known stays, and the others go on; the error is set only if all failed. It may be
 // called beside reading: what it learns is put in place under the lock, at once.
-func (r *Leased) list(ctx context.Context) error {
+func (r *Leased) listShards(ctx context.Context) error {
 	r.mu.Lock()
-	fresh := r.since(r.at) < r.opts.List
+	fresh := r.elapsed(r.at) < r.opts.List
 	r.mu.Unlock()
 	if fresh {
 		return nil
 	}
-	v, err := r.survey(ctx)
+	v, err := r.surveyShards(ctx)
 	if err != nil {
 		return err
 	}
-	reads := r.holds() != 0
+	reads := r.currentFence() != 0
 	for _, table := range slices.Sorted(maps.Keys(v.listed)) { // before new shards are read
 		if v.failed[table] != nil || !reads {
 			continue
@@ -329,11 +329,11 @@ func (r *Leased) list(ctx context.Context) error {
 			err = r.noteSeen(ctx, table, &v)
 		}
 		if err != nil {
-			v.fails(table, err, r.listing(table))
+			v.addFailure(table, err, r.listedShards(table))
 		}
 	}
 	for table := range v.listed {
-		r.stands(stepList, place{table: table}, v.failed[table])
+		r.noteStanding(stepList, shardName{table: table}, v.failed[table])
 		if v.failed[table] == nil {
 			r.streamOff(ctx, table, v.listed[table])
 		}
@@ -341,23 +341,23 @@ func (r *Leased) list(ctx context.Context) error {
 	if err := v.allFailed(); err != nil {
 		return err
 	}
-	r.learn(&v)
-	r.wake()
+	r.adoptSurvey(&v)
+	r.wakeConsumers()
 	if !reads {
 		return nil
 	}
-	return r.retire(ctx, v)
+	return r.retireShards(ctx, v)
 }
 
-// learn puts what a survey found in place.
-func (r *Leased) learn(v *survey) {
+// adoptSurvey puts what a survey found in place.
+func (r *Leased) adoptSurvey(v *survey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listed, r.at, r.open = v.listed, v.at, 0
 	for _, shards := range v.listed {
 		r.open += len(seq.Where(shards, func(s store.Shard) bool { return !s.Closed }))
 	}
-	gone, missing := map[place]int{}, map[place]int{}
+	gone, missing := map[shardName]int{}, map[shardName]int{}
 	for p, s := range v.begun {
 		switch {
 		case v.there[p]:
@@ -375,19 +375,19 @@ func (r *Leased) learn(v *survey) {
 		}
 	}
 	r.gone, r.missing = gone, missing
-	maps.DeleteFunc(r.pages, func(p place, _ page) bool { return !v.there[p] })
+	maps.DeleteFunc(r.pages, func(p shardName, _ page) bool { return !v.there[p] })
 }
 
-// poke makes the reader list the shards again.
-func (r *Leased) poke() {
+// relist makes the reader list the shards again.
+func (r *Leased) relist() {
 	select {
 	case r.stale <- struct{}{}:
 	default:
 	}
 }
 
-// wake signals the consumers that wait for records.
-func (r *Leased) wake() {
+// wakeConsumers signals the consumers that wait for records.
+func (r *Leased) wakeConsumers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.changed)
@@ -395,14 +395,14 @@ func (r *Leased) wake() {
 }
 
 // Fence is the fence of this process's lease, 0 if it has none.
-func (r *Leased) Fence() int64 { return r.holds() }
+func (r *Leased) Fence() int64 { return r.currentFence() }
 
 // Shards lists all shards of a table as the last listing showed them. Before them it lists those that
 // the stream lists no more although they are not applied to their end.
 func (r *Leased) Shards(_ context.Context, table string) (out []store.Shard, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.since(r.at) > listLife {
+	if r.elapsed(r.at) > listLife {
 		return nil, nil
 	}
 	for p, listings := range r.gone {
@@ -416,7 +416,7 @@ func (r *Leased) Shards(_ context.Context, table string) (out []store.Shard, err
 
 // Trim does nothing if this process does not have the lease.
 func (r *Leased) Trim(ctx context.Context, table, shard string, upTo events.Position) error {
-	if r.holds() == 0 {
+	if r.currentFence() == 0 {
 		return nil
 	}
 	return r.run.Store.Trim(ctx, table, shard, upTo)
@@ -431,5 +431,5 @@ func (r *Leased) Changed(string) (<-chan struct{}, error) {
 
 // Tip adds the lag of polling to the lag of the store.
 func (r *Leased) Tip() store.Tip {
-	return store.Tip{Lag: 3*r.quiet() + r.run.Store.Tip().Lag}
+	return store.Tip{Lag: 3*r.quietPoll() + r.run.Store.Tip().Lag}
 }

@@ -11,7 +11,7 @@ import (
 // positions: where the order of changes matters, and the source is a store that one process reads. The
 // shards that processes share are DynamoDB's, which have no common order: each goes by itself.
 func (c *consumer) keepsOrder() bool {
-	_, is := c.source().(shared)
+	_, is := c.sourceOf().(shared)
 	return !is && len(c.Runner.Orders()) > 0
 }
 
@@ -19,7 +19,7 @@ func (c *consumer) keepsOrder() bool {
 // Other processes wrote while the pieces were read, so it reads those that were not cut
 // again, and then uses nothing beyond what was seen at first. If a stream's positions
 // have no order between shards, its pieces are applied too, each in its own order.
-func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error) {
+func (c *consumer) inOrder(ctx context.Context, pieces []shardPage) ([]shardPage, error) {
 	var upTo events.Position
 	for _, p := range pieces {
 		if n := len(p.page.Records); n > 0 && p.page.Records[n-1].Position.Compare(upTo) > 0 {
@@ -34,7 +34,7 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 		if p.page.More {
 			continue
 		}
-		again, err := c.read(ctx, p.table, p.place, len(p.page.Records)+1)
+		again, err := c.readPage(ctx, p.table, p.shardName, len(p.page.Records)+1)
 		if err != nil {
 			return nil, err
 		}
@@ -46,12 +46,12 @@ func (c *consumer) inOrder(ctx context.Context, pieces []piece) ([]piece, error)
 			upTo = p.page.Records[n-1].Position
 		}
 	}
-	return cut(pieces, upTo), nil
+	return cutPages(pieces, upTo), nil
 }
 
-// cut drops records above a position, and then pieces without records.
+// cutPages drops records above a position, and then pieces without records.
 // It reuses the slice of pieces. A piece that loses records no longer ends its shard.
-func cut(pieces []piece, upTo events.Position) []piece {
+func cutPages(pieces []shardPage, upTo events.Position) []shardPage {
 	out := pieces[:0]
 	for _, p := range pieces {
 		n := len(p.page.Records)
@@ -69,14 +69,14 @@ func cut(pieces []piece, upTo events.Position) []piece {
 // run is a part of a piece's changes.
 type run struct{ piece, from, to int }
 
-// runs divides batches of several shards into parts, so that the changes whose order matters come in the order of their
+// splitRuns divides batches of several shards into parts, so that the changes whose order matters come in the order of their
 // positions. Others go with those of their shard: a shard that has none of them is one part.
-func (c *consumer) runs(batches []runner.Batch) (out []run) {
+func (c *consumer) splitRuns(batches []runner.Batch) (out []run) {
 	orders := c.rows.Orders()
 	next := make([]run, len(batches)) // of each batch, what is left, and in to its next change whose order matters
 	seek := func(i int) {
 		n := &next[i]
-		for n.to < len(batches[i].Changes) && !orders.Concerns(batches[i].Changes[n.to].Was, batches[i].Changes[n.to].Is) {
+		for n.to < len(batches[i].Changes) && !orders.ConcernsOrder(batches[i].Changes[n.to].Was, batches[i].Changes[n.to].Is) {
 			n.to++
 		}
 	}

@@ -17,16 +17,16 @@ type pages struct {
 	recordBytes   int // about how many bytes a record has
 }
 
-// begin begins a pass, or a part of one.
-func (p *pages) begin(ordered bool) {
+// beginPass begins a pass, or a part of one.
+func (p *pages) beginPass(ordered bool) {
 	if p.number > 0 {
 		p.recordBytes = max(1, p.bytes/p.number)
 	}
 	*p = pages{ordered: ordered, before: max(p.shards, p.before/2), recordBytes: max(1, p.recordBytes)}
 }
 
-// records returns how many records of a shard may be read, from least to most.
-func (p *pages) records(least, most int) int {
+// pageLimit returns how many records of a shard may be read, from least to most.
+func (p *pages) pageLimit(least, most int) int {
 	switch {
 	case !p.ordered:
 		return most
@@ -36,9 +36,9 @@ func (p *pages) records(least, most int) int {
 	return max(least, min(most, passBytes/p.recordBytes/max(1, p.before)))
 }
 
-// takes adds a page's records to what a batch holds; batches end by number, by bytes, or by
+// addRecords adds a page's records to what a batch holds; batches end by number, by bytes, or by
 // shards.
-func (p *pages) takes(rs []events.Record) {
+func (p *pages) addRecords(rs []events.Record) {
 	if len(rs) > 0 {
 		p.shards++
 	}
@@ -48,6 +48,6 @@ func (p *pages) takes(rs []events.Record) {
 	}
 }
 
-// full reports whether what was read, of about so many records at most, is to be applied before
+// isFull reports whether what was read, of about so many records at most, is to be applied before
 // more is read.
-func (p *pages) full(records int) bool { return p.number >= records || p.bytes >= passBytes }
+func (p *pages) isFull(records int) bool { return p.number >= records || p.bytes >= passBytes }

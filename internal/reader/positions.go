@@ -28,8 +28,8 @@ var errShard = errors.New("the shard stands still")
 // errElsewhere is the error of Read on a shared source of which we have no lease, or none any longer.
 var errElsewhere = errors.New("another process reads this shard")
 
-// source is the Source that the Follower was given, or all shards of the store's own streams.
-func (f *Follower) source() store.Source {
+// sourceOf is the Source that the Follower was given, or all shards of the store's own streams.
+func (f *Follower) sourceOf() store.Source {
 	if f.Source != nil {
 		return f.Source
 	}
@@ -38,37 +38,37 @@ func (f *Follower) source() store.Source {
 
 // leases is what a consumer knows of its leases, by their fences.
 type leases struct {
-	held   map[place]int64
-	looked map[place]time.Time // when the checkpoint of another process's shard was last read
+	held   map[shardName]int64
+	looked map[shardName]time.Time // when the checkpoint of another process's shard was last read
 }
 
 // lookEvery is how often the checkpoint of another process's shard is read. The shard's
 // children wait for it.
 const lookEvery = time.Second
 
-// hold reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
+// isOurs reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
 // checkpoint, which another process may have moved.
-func (c *consumer) hold(ctx context.Context, at place) (bool, error) {
-	source, ok := c.source().(shared)
+func (c *consumer) isOurs(ctx context.Context, at shardName) (bool, error) {
+	source, ok := c.sourceOf().(shared)
 	if !ok || c.ended[at] {
 		return true, nil
 	}
 	now := source.Fence()
 	if now == 0 {
 		delete(c.held, at)
-		c.drop(at)
-		return false, c.look(ctx, at)
+		c.dropShard(at)
+		return false, c.lookAtShard(ctx, at)
 	}
 	if c.held[at] != now {
-		c.drop(at)
+		c.dropShard(at)
 		c.held[at] = now
 	}
 	return true, nil
 }
 
-// resume reads the saved checkpoints of shards into memory. The error wraps owntable.ErrRow if one cannot be read; then the others
+// loadCheckpoints reads the saved checkpoints of shards into memory. The error wraps owntable.ErrRow if one cannot be read; then the others
 // are read all the same.
-func (c *consumer) resume(ctx context.Context, all ...place) error {
+func (c *consumer) loadCheckpoints(ctx context.Context, all ...shardName) error {
 	rows, err := c.checkpointRows(ctx, all)
 	if err != nil {
 		return err
@@ -87,10 +87,10 @@ func (c *consumer) resume(ctx context.Context, all ...place) error {
 
 // checkpointRows reads the saved checkpoints of shards, and makes those that are missing: from then on a
 // ledger may lack the shard's position.
-func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Item, error) {
+func (c *consumer) checkpointRows(ctx context.Context, all []shardName) ([]value.Item, error) {
 	refs := make([]store.Ref, len(all))
 	for i, at := range all {
-		refs[i] = c.checkpoint(at).Ref
+		refs[i] = c.checkpointRef(at).Ref
 	}
 	rows, err := c.Runner.Get(ctx, refs)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 	var made []int
 	for i, at := range all {
 		if rows[i] == nil {
-			ws, made = append(ws, owntable.BeginCheckpoint(c.checkpoint(at))), append(made, i)
+			ws, made = append(ws, owntable.BeginCheckpoint(c.checkpointRef(at))), append(made, i)
 		}
 	}
 	out, err := c.Runner.Write(ctx, ws)
@@ -117,17 +117,17 @@ func (c *consumer) checkpointRows(ctx context.Context, all []place) ([]value.Ite
 // takes over from another one, resumes all of its shards at once. A checkpoint that cannot be
 // read is left to resume. A child is left until its parent is listed no more.
 func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
-	var all []place
+	var all []shardName
 	for _, t := range tables {
-		shards, err := c.source().Shards(ctx, t.Name)
+		shards, err := c.sourceOf().Shards(ctx, t.Name)
 		if err != nil {
 			return nil // the pass says so
 		}
 		listed := map[string]bool{}
 		for _, s := range shards {
-			at := place{t.Name, s.ID}
+			at := shardName{t.Name, s.ID}
 			_, known := c.at[at]
-			if source, ok := c.source().(shared); ok {
+			if source, ok := c.sourceOf().(shared); ok {
 				fence := source.Fence()
 				known = known && c.held[at] == fence || fence == 0
 			}
@@ -141,24 +141,24 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 		return nil
 	}
 	for _, at := range all {
-		if ours, err := c.hold(ctx, at); err != nil || !ours {
+		if ours, err := c.isOurs(ctx, at); err != nil || !ours {
 			return err
 		}
 	}
-	if err := c.resume(ctx, all...); !errors.Is(err, owntable.ErrRow) {
+	if err := c.loadCheckpoints(ctx, all...); !errors.Is(err, owntable.ErrRow) {
 		return err
 	}
 	return nil
 }
 
-// look finds out whether a shard that another process reads is finished.
-func (c *consumer) look(ctx context.Context, at place) error {
-	if c.Runner.Moment().Sub(c.looked[at]) < lookEvery {
+// lookAtShard finds out whether a shard that another process reads is finished.
+func (c *consumer) lookAtShard(ctx context.Context, at shardName) error {
+	if c.Runner.MonotonicNow().Sub(c.looked[at]) < lookEvery {
 		return nil
 	}
-	is, _, err := readCheckpoint(ctx, c.Runner, c.checkpoint(at).Ref)
+	is, _, err := readCheckpoint(ctx, c.Runner, c.checkpointRef(at).Ref)
 	if err == nil {
-		c.looked[at] = c.Runner.Moment()
+		c.looked[at] = c.Runner.MonotonicNow()
 		c.ended[at] = is.Done
 	}
 	return err
@@ -174,17 +174,17 @@ func readCheckpoint(ctx context.Context, r *runner.Runner, at store.Ref) (owntab
 	return is, row != nil, err
 }
 
-// awaits reports whether a shard must wait for a parent that the stream no longer lists,
+// awaitsParent reports whether a shard must wait for a parent that the stream no longer lists,
 // because another process may still be applying the parent's records.
-func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[string]bool) (bool, error) {
-	if _, is := c.source().(shared); !is || parent == "" || listed[parent] {
+func (c *consumer) awaitsParent(ctx context.Context, table, parent string, listed map[string]bool) (bool, error) {
+	if _, is := c.sourceOf().(shared); !is || parent == "" || listed[parent] {
 		return false, nil
 	}
-	at := place{table, parent}
+	at := shardName{table, parent}
 	if c.ended[at] {
 		return false, nil
 	}
-	is, known, err := readCheckpoint(ctx, c.Runner, c.checkpoint(at).Ref)
+	is, known, err := readCheckpoint(ctx, c.Runner, c.checkpointRef(at).Ref)
 	if err != nil {
 		return true, err
 	}
@@ -192,23 +192,23 @@ func (c *consumer) awaits(ctx context.Context, table, parent string, listed map[
 	return !c.ended[at], nil
 }
 
-// finish records that the shard is applied to its end, for its children, which another
+// finishShard records that the shard is applied to its end, for its children, which another
 // process may read.
-func (c *consumer) finish(ctx context.Context, at place) error {
+func (c *consumer) finishShard(ctx context.Context, at shardName) error {
 	if c.at[at].IsZero() {
-		if _, is := c.source().(shared); !is {
+		if _, is := c.sourceOf().(shared); !is {
 			return nil
 		}
 	}
-	out, err := c.Runner.Write(ctx, []store.Write{owntable.EndCheckpoint(c.checkpoint(at), c.at[at])})
+	out, err := c.Runner.Write(ctx, []store.Write{owntable.EndCheckpoint(c.checkpointRef(at), c.at[at])})
 	if err == nil {
 		c.ended[at] = out[0].Err == nil // else another process has moved it
 	}
 	return err
 }
 
-// checkpoint is the row that says how far the model has come in a shard.
-func (c *consumer) checkpoint(at place) owntable.ShardRef {
+// checkpointRef is the row that says how far the model has come in a shard.
+func (c *consumer) checkpointRef(at shardName) owntable.ShardRef {
 	return owntable.Checkpoint(c.Runner.Model.Name, at.table, at.shard)
 }
 

@@ -46,7 +46,7 @@ func TestQuietShards(t *testing.T) {
 		for i := range c.shards { // closed shards are read to their end, and then no more
 			listed = append(listed, store.Shard{ID: fmt.Sprint("closed", i), Closed: true})
 		}
-		r.learn(&survey{listed: map[string][]store.Shard{"gallery": listed}, at: clock})
+		r.adoptSurvey(&survey{listed: map[string][]store.Shard{"gallery": listed}, at: clock})
 		for range 60 {
 			for _, s := range listed[:c.shards] {
 				_, err := r.Read(t.Context(), "gallery", s.ID, events.Position{}, 1)
@@ -61,7 +61,7 @@ func TestQuietShards(t *testing.T) {
 		if n := p.reads["7"]; n > c.polls || n < c.polls-1 {
 			t.Errorf("of %d shards, a quiet one is polled %d times a minute, want %d", c.shards, n, c.polls)
 		}
-		if lag, most := r.quiet(), leastPolls*time.Second; lag > most || c.shards <= 160 && lag != time.Second {
+		if lag, most := r.quietPoll(), leastPolls*time.Second; lag > most || c.shards <= 160 && lag != time.Second {
 			t.Errorf("of %d shards, a quiet one waits for %v", c.shards, lag)
 		}
 		p.ended = "7"

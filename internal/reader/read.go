@@ -22,10 +22,10 @@ type page struct {
 // Read returns records of a shard. If this process does not have the lease, the error is errElsewhere. If the
 // records after the position have expired, it keeps a dead letter for the gap, and continues behind it.
 func (r *Leased) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	if r.holds() == 0 {
+	if r.currentFence() == 0 {
 		return store.Records{}, errElsewhere
 	}
-	at := place{table, shard}
+	at := shardName{table, shard}
 	if r.isQuiet(at) {
 		return store.Records{}, nil
 	}
@@ -34,18 +34,18 @@ func (r *Leased) Read(ctx context.Context, table, shard string, after events.Pos
 	case errors.Is(err, store.ErrTrimmed):
 		read, err = r.resumeBehindGap(ctx, at, after, limit)
 	case errors.Is(err, store.ErrNoTable) && r.isGone(at):
-		read, err = store.Records{End: true}, r.gap(ctx, at, after, "the shard was gone before its end was read")
+		read, err = store.Records{End: true}, r.recordGap(ctx, at, after, "the shard was gone before its end was read")
 	case errors.Is(err, store.ErrNoTable):
 		return store.Records{}, nil // the next listings say whether the shard is gone, or the table
 	}
 	if err != nil {
 		if !errors.Is(err, errElsewhere) {
-			r.note(Reads)
+			r.report(Reads)
 			err = fmt.Errorf("%w: %w", errShard, err)
 		}
 		return store.Records{}, err
 	}
-	r.keep(at, read)
+	r.keepPage(at, read)
 	return read, nil
 }
 
@@ -58,28 +58,28 @@ const (
 	quietPages = 10
 )
 
-// quiet is how long a quiet shard waits for its next poll.
-func (r *Leased) quiet() time.Duration {
+// quietPoll is how long a quiet shard waits for its next poll.
+func (r *Leased) quietPoll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return min(max(r.opts.Poll, r.opts.Poll*time.Duration(r.open)/quietPolls), leastPolls*r.opts.Poll)
 }
 
 // isQuiet reports whether a shard is quiet, and was polled a short while ago. With few shards, none is.
-func (r *Leased) isQuiet(at place) bool {
-	wait := r.quiet()
+func (r *Leased) isQuiet(at shardName) bool {
+	wait := r.quietPoll()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.pages[at]
-	return wait > r.opts.Poll && last.empty >= quietPages && !last.end && r.since(last.read) < wait
+	return wait > r.opts.Poll && last.empty >= quietPages && !last.end && r.elapsed(last.read) < wait
 }
 
-// keep notes a page. It has the shards listed again when this one has ended, as it may have children by now.
-func (r *Leased) keep(at place, read store.Records) {
-	p := page{read: r.now(), end: read.End}
+// keepPage notes a page. It has the shards listed again when this one has ended, as it may have children by now.
+func (r *Leased) keepPage(at shardName, read store.Records) {
+	p := page{read: r.monotonicNow(), end: read.End}
 	if len(read.Records) > 0 {
 		p.first = read.Records[0].Time
-		r.alarm(at, p.first)
+		r.warnNearExpiry(at, p.first)
 	}
 	r.mu.Lock()
 	was := r.pages[at]
@@ -89,12 +89,12 @@ func (r *Leased) keep(at place, read store.Records) {
 	r.pages[at] = p
 	r.mu.Unlock()
 	if p.end && !was.end {
-		r.poke()
+		r.relist()
 	}
 }
 
 // isGone reports whether two listings in a row have not shown the shard.
-func (r *Leased) isGone(at place) bool {
+func (r *Leased) isGone(at shardName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gone[at] > 1
@@ -102,7 +102,7 @@ func (r *Leased) isGone(at place) bool {
 
 // resumeBehindGap records the gap and then continues at the oldest record that the stream
 // still has. If nothing was ever read of the shard, nothing can be missing.
-func (r *Leased) resumeBehindGap(ctx context.Context, at place, after events.Position, limit int) (store.Records, error) {
+func (r *Leased) resumeBehindGap(ctx context.Context, at shardName, after events.Position, limit int) (store.Records, error) {
 	oldest, err := r.run.Store.Horizon(ctx, at.table, at.shard)
 	if err != nil {
 		return store.Records{}, err
@@ -115,18 +115,18 @@ func (r *Leased) resumeBehindGap(ctx context.Context, at place, after events.Pos
 	if len(read.Records) > 0 {
 		to = read.Records[0].Position.String()
 	}
-	return read, r.gap(ctx, at, after, "the stream had forgotten what came after it, at least up to "+to)
+	return read, r.recordGap(ctx, at, after, "the stream had forgotten what came after it, at least up to "+to)
 }
 
-// gap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes
+// recordGap records a gap of a shard. A gap behind one position is one dead letter, however often it is told. A process that resumes
 // after a long pause may find that records have expired which others had applied: that is no gap, so it looks whether it
 // still has the lease.
-func (r *Leased) gap(ctx context.Context, at place, after events.Position, what string) error {
-	fence := r.holds()
+func (r *Leased) recordGap(ctx context.Context, at shardName, after events.Position, what string) error {
+	fence := r.currentFence()
 	if fence == 0 {
 		return errElsewhere
 	}
-	if ok, err := beat(ctx, r.run.Store, r.lease(), fence); err != nil || !ok {
+	if ok, err := beatLease(ctx, r.run.Store, r.leaseRow(), fence); err != nil || !ok {
 		return errors.Join(err, errElsewhere)
 	}
 	p, err := ReadPlace(ctx, r.run, at.table, at.shard)
@@ -142,10 +142,10 @@ func (r *Leased) gap(ctx context.Context, at place, after events.Position, what 
 // old is the age from which the records that are read are close to expiry.
 const old = 20 * time.Hour
 
-// alarm warns that the reader is so far behind that the records are close to expiry.
-func (r *Leased) alarm(at place, t time.Time) {
+// warnNearExpiry warns that the reader is so far behind that the records are close to expiry.
+func (r *Leased) warnNearExpiry(at shardName, t time.Time) {
 	if age := r.run.Now().Sub(t); !t.IsZero() && age > old && age < 2*24*time.Hour {
 		r.opts.Log.Warn("the stream forgets records after 24 hours, and these are close to it", "table", at.table, "shard", at.shard, "age", age.Round(time.Minute))
-		r.note(Old)
+		r.report(Old)
 	}
 }

@@ -40,8 +40,8 @@ const listLife = 15 * time.Minute
 type survey struct {
 	at     time.Time
 	listed map[string][]store.Shard
-	there  map[place]bool
-	begun  map[place]state
+	there  map[shardName]bool
+	begun  map[shardName]state
 	failed map[string]error // of tables whose stream could not be listed; listed has what was known before
 	unread error            // of unreadable checkpoints, whose shards are begun and not done
 }
@@ -53,11 +53,11 @@ type state struct {
 	missing time.Time
 }
 
-// survey lists the shards of all tables, and after that the checkpoints: in this order it
+// surveyShards lists the shards of all tables, and after that the checkpoints: in this order it
 // sees a shard that another process begins although it was not listed yet.
-func (r *Leased) survey(ctx context.Context) (survey, error) {
-	v := survey{at: r.now(), listed: map[string][]store.Shard{}, there: map[place]bool{}, begun: map[place]state{}, failed: map[string]error{}}
-	tables, err := r.run.Tables(ctx)
+func (r *Leased) surveyShards(ctx context.Context) (survey, error) {
+	v := survey{at: r.monotonicNow(), listed: map[string][]store.Shard{}, there: map[shardName]bool{}, begun: map[shardName]state{}, failed: map[string]error{}}
+	tables, err := r.run.FollowedTables(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -68,10 +68,10 @@ func (r *Leased) survey(ctx context.Context) (survey, error) {
 			shards, err = r.run.Store.Shards(ctx, t.Name)
 		}
 		if err != nil {
-			v.fails(t.Name, fmt.Errorf("stream of %s: %w", t.Name, err), r.listing(t.Name))
+			v.addFailure(t.Name, fmt.Errorf("stream of %s: %w", t.Name, err), r.listedShards(t.Name))
 			continue
 		}
-		v.lists(t.Name, shards)
+		v.addListing(t.Name, shards)
 	}
 	if err := cmp.Or(ctx.Err(), v.allFailed()); err != nil {
 		return v, err
@@ -82,7 +82,7 @@ func (r *Leased) survey(ctx context.Context) (survey, error) {
 	}
 	v.unread = err
 	for _, p := range places {
-		at := place{p.Table, p.Shard}
+		at := shardName{p.Table, p.Shard}
 		if p.Expires && !v.there[at] { // a function read it, and its mapping knows how far
 			continue
 		}
@@ -91,18 +91,18 @@ func (r *Leased) survey(ctx context.Context) (survey, error) {
 	return v, nil
 }
 
-// lists takes in the shards of a table.
-func (v *survey) lists(table string, shards []store.Shard) {
+// addListing takes in the shards of a table.
+func (v *survey) addListing(table string, shards []store.Shard) {
 	v.listed[table] = shards
 	for _, s := range shards {
-		v.there[place{table, s.ID}] = true
+		v.there[shardName{table, s.ID}] = true
 	}
 }
 
-// fails takes in that a table's stream could not be listed, and what was known of it before.
-func (v *survey) fails(table string, err error, before []store.Shard) {
+// addFailure takes in that a table's stream could not be listed, and what was known of it before.
+func (v *survey) addFailure(table string, err error, before []store.Shard) {
 	v.failed[table] = err
-	v.lists(table, before)
+	v.addListing(table, before)
 }
 
 // allFailed is the error of a survey that could list nothing.
@@ -113,19 +113,19 @@ func (v *survey) allFailed() error {
 	return errors.Join(slices.Collect(maps.Values(v.failed))...)
 }
 
-// listing is what was last known of a table's shards.
-func (r *Leased) listing(table string) []store.Shard {
+// listedShards is what was last known of a table's shards.
+func (r *Leased) listedShards(table string) []store.Shard {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.listed[table]
 }
 
-// retire notes which finished shards are not listed, and removes those that have not been
+// retireShards notes which finished shards are not listed, and removes those that have not been
 // listed for as long as Options.Retire. If several processes do this at once, it happens
 // once.
-func (r *Leased) retire(ctx context.Context, v survey) error {
+func (r *Leased) retireShards(ctx context.Context, v survey) error {
 	errs := []error{v.unread}
-	for _, p := range slices.SortedFunc(maps.Keys(v.begun), place.compare) {
+	for _, p := range slices.SortedFunc(maps.Keys(v.begun), shardName.compare) {
 		s := v.begun[p]
 		if v.failed[p.table] != nil {
 			continue
@@ -134,16 +134,16 @@ func (r *Leased) retire(ctx context.Context, v survey) error {
 		switch {
 		case !s.done || there && !noted:
 		case there || !noted:
-			errs = append(errs, r.miss(ctx, p, !there))
-		case r.twice(p) && r.run.Now().Sub(s.missing) >= r.opts.Retire:
+			errs = append(errs, r.noteMissing(ctx, p, !there))
+		case r.missedTwice(p) && r.run.Now().Sub(s.missing) >= r.opts.Retire:
 			errs = append(errs, r.forgetShard(ctx, p))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// twice reports whether a finished shard was missing from two listings.
-func (r *Leased) twice(p place) bool {
+// missedTwice reports whether a finished shard was missing from two listings.
+func (r *Leased) missedTwice(p shardName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.missing[p] > 1
@@ -151,18 +151,18 @@ func (r *Leased) twice(p place) bool {
 
 // forgetShard removes all that is kept of a shard that is over. It does nothing if another
 // process changes the shard's rows at the same time or has removed them before.
-func (r *Leased) forgetShard(ctx context.Context, p place) error {
-	done, err := runner.Transacted(ForgetShard(ctx, r.run, p.table, p.shard))
+func (r *Leased) forgetShard(ctx context.Context, p shardName) error {
+	done, err := runner.TransactionOutcome(ForgetShard(ctx, r.run, p.table, p.shard))
 	if done {
 		r.opts.Log.Info("a shard is over", "table", p.table, "shard", p.shard)
 	}
 	return err
 }
 
-// miss records that the stream no longer lists a finished shard or, if missing is false,
+// noteMissing records that the stream no longer lists a finished shard or, if missing is false,
 // that it lists the shard again. The record survives this process, for the one that
 // continues.
-func (r *Leased) miss(ctx context.Context, p place, missing bool) error {
+func (r *Leased) noteMissing(ctx context.Context, p shardName, missing bool) error {
 	at := owntable.Checkpoint(r.run.Model.Name, p.table, p.shard)
 	w := owntable.FindCheckpoint(at)
 	if missing {
@@ -181,5 +181,5 @@ func ForgetShard(ctx context.Context, r *runner.Runner, table, shard string) err
 	if err != nil || !known {
 		return err
 	}
-	return r.Store.Transact(ctx, []store.Write{is.Drop(at), owntable.AddPast(owntable.Past(r.Model.Name), is.Counts)})
+	return r.Store.Transact(ctx, []store.Write{is.Drop(at), owntable.AddPast(owntable.PastShards(r.Model.Name), is.Counts)})
 }

@@ -34,7 +34,7 @@ type Status struct {
 // Status returns the status of each shard that this process reads, sorted by table and
 // shard. It is empty while the process stands by.
 func (r *Leased) Status() (out []Status) {
-	if r.holds() == 0 {
+	if r.currentFence() == 0 {
 		return nil
 	}
 	r.mu.Lock()
@@ -57,7 +57,7 @@ func (r *Leased) Status() (out []Status) {
 
 // StandsBy reports whether another process reads, and which.
 func (r *Leased) StandsBy() (owner string, standing bool) {
-	if r.holds() != 0 {
+	if r.currentFence() != 0 {
 		return "", false
 	}
 	r.mu.Lock()
@@ -77,10 +77,10 @@ type Stopped struct {
 func (r *Leased) Stopped() (out []Stopped) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen := map[place]bool{}
+	seen := map[shardName]bool{}
 	for at, why := range r.still {
-		if !seen[at.place] {
-			seen[at.place], out = true, append(out, Stopped{at.table, at.shard, why})
+		if !seen[at.shardName] {
+			seen[at.shardName], out = true, append(out, Stopped{at.table, at.shard, why})
 		}
 	}
 	slices.SortFunc(out, func(a, b Stopped) int {
@@ -99,12 +99,12 @@ const (
 // fault names what stands still, and for which step of the work.
 type fault struct {
 	step string
-	place
+	shardName
 }
 
-// stands notes that a table or a shard cannot go on, or, without an error, that it can. It
+// noteStanding notes that a table or a shard cannot go on, or, without an error, that it can. It
 // logs each once.
-func (r *Leased) stands(step string, p place, err error) {
+func (r *Leased) noteStanding(step string, p shardName, err error) {
 	why := ""
 	if err != nil {
 		why = err.Error()
@@ -123,23 +123,23 @@ func (r *Leased) stands(step string, p place, err error) {
 	default:
 		r.opts.Log.Warn("stands still", "model", r.run.Model.Name, "table", p.table, "shard", p.shard, "error", why)
 		if step == stepList {
-			r.note(Lists)
+			r.report(Lists)
 		}
 	}
 }
 
-// stopped is stands for what a Follower says.
-func (r *Leased) stopped(table, shard, why string) {
+// followerStopped is stands for what a Follower says.
+func (r *Leased) followerStopped(table, shard, why string) {
 	var err error
 	if why != "" {
 		err = errors.New(why)
-		r.note(Applies)
+		r.report(Applies)
 	}
-	r.stands(stepApply, place{table, shard}, err)
+	r.noteStanding(stepApply, shardName{table, shard}, err)
 }
 
-// note reports something that happened, if the owner of the reader wants to know.
-func (r *Leased) note(n Note) {
+// report reports something that happened, if the owner of the reader wants to know.
+func (r *Leased) report(n Note) {
 	if r.opts.Noted != nil {
 		r.opts.Noted(n)
 	}

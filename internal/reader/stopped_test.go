@@ -380,7 +380,7 @@ func TestShardsThatCannotBeRead(t *testing.T) {
 	h.until("the shards of the left table are named", named)
 	h.until("the right table", func() bool { return h.right("right", 1) == 8 })
 	letters := func() (all []deadletter.Letter) {
-		failtest.On(t, h.run.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.run.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			all = append(all, d)
 			return nil
 		}))

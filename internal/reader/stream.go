@@ -38,12 +38,12 @@ func (r *Leased) sameStream(ctx context.Context, table string) error {
 		if met[len(met)-1] > last {
 			return nil // another process has seen a later one
 		}
-		if err := r.switched(ctx, table, met[len(met)-1], last); err != nil {
+		if err := r.recordSwitch(ctx, table, met[len(met)-1], last); err != nil {
 			return err
 		}
 	}
 	if !slices.Equal(met, labels) {
-		if done, err := r.run.Did(ctx, kept.Becomes(ref, labels)); !done {
+		if done, err := r.run.WriteIf(ctx, kept.Becomes(ref, labels)); !done {
 			return err
 		}
 	}
@@ -56,14 +56,14 @@ func (r *Leased) sameStream(ctx context.Context, table string) error {
 // found out now is found out with the next listing.
 func (r *Leased) streamOff(ctx context.Context, table string, shards []store.Shard) {
 	open := slices.ContainsFunc(shards, func(s store.Shard) bool { return !s.Closed })
-	if off, err := r.run.Off(ctx, table, open); err == nil {
-		r.stands(stepStream, place{table: table}, off)
+	if off, err := r.run.StreamOff(ctx, table, open); err == nil {
+		r.noteStanding(stepStream, shardName{table: table}, off)
 	}
 }
 
-// switched records the gap between a table's stream and the one before it. It fails if the
+// recordSwitch records the gap between a table's stream and the one before it. It fails if the
 // stream is that of another table under the same name.
-func (r *Leased) switched(ctx context.Context, table, met, label string) error {
+func (r *Leased) recordSwitch(ctx context.Context, table, met, label string) error {
 	if err := r.run.Start(ctx); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *Leased) switched(ctx context.Context, table, met, label string) error {
 func (r *Leased) keepGap(ctx context.Context, d deadletter.Letter) error {
 	err := keepGap(ctx, r.run, r.opts.Log, d)
 	if err == nil {
-		r.note(Gap)
+		r.report(Gap)
 	}
 	return err
 }

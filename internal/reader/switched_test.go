@@ -45,7 +45,7 @@ func (w *watched) process(way http.RoundTripper) *watched {
 func (w *watched) onlySwitched() {
 	w.Helper()
 	var gaps []string
-	failtest.On(w.T, w.run.Dead(w.Context(), func(d deadletter.Letter) error {
+	failtest.On(w.T, w.run.EachDeadLetter(w.Context(), func(d deadletter.Letter) error {
 		gaps = append(gaps, d.Target+": "+d.Reason)
 		return nil
 	}))

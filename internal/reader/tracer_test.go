@@ -14,7 +14,7 @@ import (
 func TestOffCostsNothing(t *testing.T) {
 	r := &runner.Runner{Model: &model.Model{Name: "gallery"}}
 	c := &consumer{Follower: &Follower{Runner: r}}
-	ctx, pieces := t.Context(), make([]piece, 3)
+	ctx, pieces := t.Context(), make([]shardPage, 3)
 	var of [3]store.Write
 	var observe store.Observer
 	n := 0
@@ -26,10 +26,10 @@ func TestOffCostsNothing(t *testing.T) {
 			n++
 			return nil
 		}
-		if err := c.traced(ctx, pieces, work); err != nil {
+		if err := c.tracePages(ctx, pieces, work); err != nil {
 			t.Error(err)
 		}
-		if err := r.Traced(ctx, runner.Span{Name: runner.SpanBatch, Table: "gallery", Items: 3}, work); err != nil {
+		if err := r.RunTraced(ctx, runner.Span{Name: runner.SpanBatch, Table: "gallery", Items: 3}, work); err != nil {
 			t.Error(err)
 		}
 		if r.AppliedIn(ctx, runner.Result{}) != "" {

@@ -19,11 +19,11 @@ import (
 // fence of each shard's checkpoint.
 type admitted struct {
 	owntable.CatalogRow
-	fences map[place]contribution.Fence
+	fences map[shardName]contribution.Fence
 }
 
-// of returns the view by which the batch of one shard is applied.
-func (v *admitted) of(at place) *runner.View {
+// viewOf returns the view by which the batch of one shard is applied.
+func (v *admitted) viewOf(at shardName) *runner.View {
 	if v == nil {
 		return nil
 	}
@@ -38,26 +38,26 @@ func countOf(v *runner.View) int64 {
 	return v.Count
 }
 
-// admit admits pages and fences their checkpoints. It returns the view by which they are
+// admitPages admits pages and fences their checkpoints. It returns the view by which they are
 // applied, nil where there is none, and whether their documents are to be written.
-func (c *consumer) admit(ctx context.Context, pieces []piece) (*admitted, bool, error) {
+func (c *consumer) admitPages(ctx context.Context, pieces []shardPage) (*admitted, bool, error) {
 	for range store.MaxRounds {
 		row, err := c.Runner.Admit(ctx, tablesOf(pieces))
 		if err != nil {
 			return nil, false, err
 		}
-		indexed, err := document.Indexed(c.Runner, row)
+		indexed, err := document.IsIndexed(c.Runner, row)
 		if err != nil || c.Runner.Catalog == nil {
 			return nil, indexed, err
 		}
-		newer, v := false, admitted{CatalogRow: row, fences: map[place]contribution.Fence{}}
+		newer, v := false, admitted{CatalogRow: row, fences: map[shardName]contribution.Fence{}}
 		for i := range pieces {
-			f, err := c.fenced(ctx, &pieces[i], row)
+			f, err := c.takeFence(ctx, &pieces[i], row)
 			if err != nil {
 				return nil, false, err
 			}
 			newer = newer || !f.Admits(row.Count)
-			v.fences[pieces[i].place] = f
+			v.fences[pieces[i].shardName] = f
 		}
 		if !newer {
 			return &v, indexed, nil
@@ -66,18 +66,18 @@ func (c *consumer) admit(ctx context.Context, pieces []piece) (*admitted, bool, 
 	return nil, false, errors.New("the catalog of the model changes all the time, or was replaced by an older one")
 }
 
-// fenced returns the fence of a piece's checkpoint, which it takes first where that has not
+// takeFence returns the fence of a piece's checkpoint, which it takes first where that has not
 // been done for the view, and cuts for builds that count something of the piece by position.
-func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow) (contribution.Fence, error) {
+func (c *consumer) takeFence(ctx context.Context, p *shardPage, row owntable.CatalogRow) (contribution.Fence, error) {
 	if len(row.Builds) == 0 {
-		return c.floors[p.place], nil
+		return c.floors[p.shardName], nil
 	}
-	if f, known := c.floors[p.place]; known && f.View == row.Count && p.cut(row, f, events.Position{}).Same(f) {
+	if f, known := c.floors[p.shardName]; known && f.View == row.Count && p.cutFence(row, f, events.Position{}).Same(f) {
 		return f, nil
 	}
-	ref := c.checkpoint(p.place)
+	ref := c.checkpointRef(p.shardName)
 	for range store.MaxRounds {
-		above := seq.Map(p.above, func(shard string) store.Ref { return c.checkpoint(place{p.place.table, shard}).Ref })
+		above := seq.Map(p.above, func(shard string) store.Ref { return c.checkpointRef(shardName{p.shardName.table, shard}).Ref })
 		rows, err := c.Runner.Get(ctx, append([]store.Ref{ref.Ref}, above...))
 		if err != nil {
 			return contribution.Fence{}, err
@@ -100,25 +100,25 @@ func (c *consumer) fenced(ctx context.Context, p *piece, row owntable.CatalogRow
 				next = next.Inherit(above, is.At)
 			}
 		}
-		if next = p.cut(row, next, is.At); next.Same(was) {
-			c.floors[p.place] = was
+		if next = p.cutFence(row, next, is.At); next.Same(was) {
+			c.floors[p.shardName] = was
 			return was, nil
 		}
-		done, err := c.Runner.Did(ctx, owntable.TakeFence(ref, was, next, is.At))
+		done, err := c.Runner.WriteIf(ctx, owntable.TakeFence(ref, was, next, is.At))
 		if err != nil {
 			return contribution.Fence{}, err
 		}
 		if done {
-			c.floors[p.place] = next
+			c.floors[p.shardName] = next
 			return next, nil
 		}
 	}
-	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", p.shard, p.place.table)
+	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", p.shard, p.shardName.table)
 }
 
-// cut is Cut by the records of the piece.
-func (p *piece) cut(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
-	return Cut(row, f, checkpoint, false, func(yield func(*events.Record) bool) {
+// cutFence is Cut by the records of the piece.
+func (p *shardPage) cutFence(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
+	return CutFence(row, f, checkpoint, false, func(yield func(*events.Record) bool) {
 		for i := range p.page.Records {
 			if !yield(&p.page.Records[i]) {
 				return
@@ -127,9 +127,9 @@ func (p *piece) cut(row owntable.CatalogRow, f contribution.Fence, checkpoint ev
 	})
 }
 
-// Cut returns a fence that is cut for each build of the view before the first of some records of its shard that was written after the
+// CutFence returns a fence that is cut for each build of the view before the first of some records of its shard that was written after the
 // hand-over was announced. The checkpoint is at a position. Of a new shard nothing was applied, and who reads it does not know its parents.
-func Cut(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position, isNew bool, records iter.Seq[*events.Record]) contribution.Fence {
+func CutFence(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position, isNew bool, records iter.Seq[*events.Record]) contribution.Fence {
 	for _, b := range row.Builds.Counting() {
 		if _, taken := f.Cuts[b.Generation]; taken || !b.HandOver.Announced() || f.View != row.Count {
 			continue
@@ -147,10 +147,10 @@ func Cut(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Positi
 	return f
 }
 
-// under adds to the write of a page's checkpoint that its fence must admit the batch.
-func under(v *runner.View, w store.Write) store.Write {
+// underView adds to the write of a page's checkpoint that its fence must admit the batch.
+func underView(v *runner.View, w store.Write) store.Write {
 	if v == nil {
 		return w
 	}
-	return owntable.Under(v.Count, w)
+	return owntable.UnderView(v.Count, w)
 }

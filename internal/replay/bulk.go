@@ -365,7 +365,7 @@ func (b *Bulk) settle(ctx context.Context) error {
 		if len(s.Changes) == 0 { // a batch of the runner has a change: this one asks for nothing
 			s.Changes = []projections.Change{{Table: s.Sums[0].Entity.Table, New: value.Item{}}}
 		}
-		return b.run.Summed(ctx, runner.Batch{ShardKey: b.shardKey, Changes: s.Changes}, s.Sums)
+		return b.run.ApplySums(ctx, runner.Batch{ShardKey: b.shardKey, Changes: s.Changes}, s.Sums)
 	})
 }
 
@@ -465,7 +465,7 @@ func (b *Bulk) job(ctx context.Context) (left bool, err error) {
 	}
 	b.deriving = true
 	defer func() { b.deriving = false }()
-	return b.jobs.Step(ctx)
+	return b.jobs.RunStep(ctx)
 }
 
 // lists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,
@@ -551,7 +551,7 @@ func (b *Bulk) apply(ctx context.Context) error {
 	}
 	b.deriving = true
 	defer func() { b.deriving = false }()
-	_, err := b.run.Rows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
+	_, err := b.run.ApplyRows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
 	if !b.cascades {
 		b.load.Take() // of what is derived, nothing is derived
 	}

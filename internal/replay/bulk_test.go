@@ -261,7 +261,7 @@ func (w *bulkWorld) follows(entry value.Item) bool {
 	key, _ := w.m.Table(entry.Get("t").Text()).KeyOf(entry.Get("key").Item())
 	row, err := store.GetRow(context.Background(), w.sys.Store, store.Ref{Table: entry.Get("t").Text(), Key: key})
 	failtest.On(w.t, err)
-	return row.Get(owntable.Follows(entry.Get("a").Text())).Text() == owntable.Hash(entry.Get(owntable.Partition).Text())
+	return row.Get(owntable.FollowsAttr(entry.Get("a").Text())).Text() == owntable.Hash(entry.Get(owntable.Partition).Text())
 }
 
 func (w *bulkWorld) exists(ref store.Ref) bool {
@@ -330,7 +330,7 @@ func (w *bulkWorld) scan(q store.Query) (rows []value.Item) {
 
 // derivedLetters counts the dead letters of what could not be derived.
 func (w *bulkWorld) derivedLetters() (n int) {
-	err := w.sys.Models[0].Runner.Dead(context.Background(), func(d deadletter.Letter) error {
+	err := w.sys.Models[0].Runner.EachDeadLetter(context.Background(), func(d deadletter.Letter) error {
 		if d.Kind != deadletter.Record && d.Kind != deadletter.Gap {
 			n++
 		}

@@ -13,7 +13,7 @@ func TestCarriedFollowsNoMore(t *testing.T) {
 	comment := &model.Entity{Follows: []*model.Follow{{Attr: "author"}}}
 	now := value.NewItem(
 		value.Attr{Name: "author", Value: value.OfString("Ada")},
-		value.Attr{Name: owntable.Follows("author"), Value: value.OfString("list")},
+		value.Attr{Name: owntable.FollowsAttr("author"), Value: value.OfString("list")},
 		value.Attr{Name: owntable.FollowVersion("author"), Value: value.OfInt(1)},
 		value.Attr{Name: owntable.Moved, Value: value.OfInt(1)},
 	)

@@ -63,7 +63,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		return nil
 	}
 	old, image := e.images()
-	inOrder := f.order.Concerns(old.entity, image.entity)
+	inOrder := f.order.ConcernsOrder(old.entity, image.entity)
 	follows := inOrder && !f.InOrder && f.follows(e)
 	if e.leaves || follows || inOrder && f.waits {
 		if err := f.land(ctx); err != nil {
@@ -101,7 +101,7 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 // follows reports whether the effect of an entry must come after something in flight.
 func (f *flight) follows(e *entry) bool {
 	c, ok := projections.NewChange(e.table, &e.Record)
-	return ok && f.order.Begins(&c)
+	return ok && f.order.BeginsPhase(&c)
 }
 
 // land sends everything, and before it the letters about gaps, which a row that has its new mark does not show any more.

@@ -19,7 +19,7 @@ import (
 // hole any more (Gaps), or an operator discards it.
 func (r *Replay) keepGap(ctx context.Context, row store.Ref, e *events.Entry, reason string) error {
 	_, err := r.Runner.Letters().Keep(ctx, deadletter.Letter{
-		Kind: deadletter.Gap, Target: r.Runner.Describe(row), Row: row, Reason: reason, Source: e.Location.String(),
+		Kind: deadletter.Gap, Target: r.Runner.DescribeRow(row), Row: row, Reason: reason, Source: e.Location.String(),
 		Time: e.Record.Time, Position: e.Record.Position,
 	})
 	return err
@@ -36,7 +36,7 @@ func (r *Replay) sayGap(row store.Ref, at events.Location, reason string) {
 // about records that came after all. Call it when everything is written.
 func (r *Replay) Gaps(ctx context.Context, open func(deadletter.Letter)) error {
 	var some []deadletter.Letter
-	err := r.Runner.Dead(ctx, func(d deadletter.Letter) (err error) {
+	err := r.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) (err error) {
 		if d.Kind == deadletter.Gap && d.Row.Table != "" {
 			if some = append(some, d); len(some) == batchEntries {
 				err, some = r.stillMissing(ctx, some, open), some[:0]
@@ -86,7 +86,7 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 	}
 	var unusable []deadletter.Letter
 	rules := seq.Where(r.Model.Rows, func(rule *model.RowRule) bool { return len(rule.Keep) > 0 })
-	entries := copies.Entries(changes, rules, func(i int, f projections.Fault) {
+	entries := copies.HistoryEntries(changes, rules, func(i int, f projections.Fault) {
 		unusable = append(unusable, deadletter.Unusable(&changes[i], "", f.Derivation, f.Reason))
 	})
 	entered, err := copies.PutEntries(ctx, r.Runner, entries, false, func(int) error { return nil })
@@ -94,7 +94,7 @@ func (r *Replay) tell(ctx context.Context, told []*entry) error {
 		if entered[i].Err != nil {
 			e, c := &entries[i], &changes[entries[i].Change]
 			unusable = append(unusable, deadletter.Letter{
-				Kind: deadletter.Row, Target: e.Rule.Name + " " + r.Runner.Describe(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
+				Kind: deadletter.Row, Target: e.Rule.Name + " " + r.Runner.DescribeRow(e.Row), Row: e.Row, Reason: entered[i].Err.Error(),
 				Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
 			})
 		}
@@ -113,7 +113,7 @@ func (r *Replay) keepUnusable(ctx context.Context, ds []deadletter.Letter) error
 	}
 	if r.unusable == nil {
 		r.unusable = map[[sha256.Size]byte]bool{}
-		err := r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+		err := r.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Image || d.Kind == deadletter.Row {
 				r.unusable[name(&d)] = true
 			}

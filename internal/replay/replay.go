@@ -232,7 +232,7 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 		w.now, w.stale, w.stripped, w.forgot = got[i], false, false, nil
 		w.known = knownOf(w.now)
 		if w.now == nil {
-			refs = append(refs, owntable.Seen(w.ref))
+			refs = append(refs, owntable.ReplayRemoval(w.ref))
 			gone = append(gone, w)
 			if !slices.Contains(tables, w.ref.Table) {
 				tables = append(tables, w.ref.Table)

@@ -254,7 +254,7 @@ func TestRefused(t *testing.T) {
 		w.replay(all, 0)
 		same(t, "the history after the second time", w.history(), want)
 		n := 0
-		failtest.On(t, w.over(w.store).Runner.Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, w.over(w.store).Runner.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind == deadletter.Record {
 				n++
 			}

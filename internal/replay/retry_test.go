@@ -67,7 +67,7 @@ func (w *world) kept() (out []deadletter.Letter) {
 	w.t.Helper()
 	run := w.over(w.store).Runner
 	var ids []string
-	failtest.On(w.t, run.Dead(w.t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
+	failtest.On(w.t, run.EachDeadLetter(w.t.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 	for _, id := range ids {
 		d, err := run.DeadByID(w.t.Context(), id)
 		failtest.On(w.t, err)

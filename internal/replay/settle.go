@@ -124,7 +124,7 @@ func (s *sum) add(x *Reduction, val []byte) error {
 
 // total sums up the amounts.
 func (s *sum) total() {
-	total := projections.Sum(s.adds)
+	total := projections.SumAdds(s.adds)
 	s.adds = s.adds[:0]
 	for _, a := range total {
 		s.adds = append(s.adds, projections.Add{Field: a.Name, Amount: a.Value})

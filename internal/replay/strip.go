@@ -31,7 +31,7 @@ func strip(t *model.Table, image value.Item) stripped {
 	if e.Derived {
 		return stripped{entity: e, ours: true}
 	}
-	image = projections.Uncovered(image).Filter(func(name string) bool { return !isDerived(e, name) })
+	image = projections.UncoveredRow(image).Filter(func(name string) bool { return !isDerived(e, name) })
 	for _, a := range e.Attributes {
 		if a.Type == model.TypeFlag && image.Get(a.Name).Kind() == value.Bool {
 			image = image.With(value.Attr{Name: a.Name, Value: value.OfString(value.Scalar(image.Get(a.Name)))})
@@ -52,7 +52,7 @@ func isDerived(e *model.Entity, name string) bool {
 // counted yet, what an uncounted row shows.
 func (s stripped) dress(now value.Item, mark value.Value) value.Item {
 	shows := append(carried(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: mark})
-	return projections.Keep(s.entity, s.row, now).With(shows...)
+	return projections.KeepStatuses(s.entity, s.row, now).With(shows...)
 }
 
 // carried is what a row goes on to show when it is written as a row of an entity: the
@@ -68,7 +68,7 @@ func carried(e *model.Entity, now []value.Attr) []value.Attr {
 		}
 	}
 	if e != nil && (len(e.Values) > 0 || e.IsRecomputed()) && !counted {
-		zero, _ := projections.Published(e.Values, nil)
+		zero, _ := projections.PublishedValues(e.Values, nil)
 		attrs = append(append(attrs, zero...), value.Attr{Name: owntable.Version, Value: value.OfInt(0)})
 	}
 	return attrs
@@ -76,7 +76,7 @@ func carried(e *model.Entity, now []value.Attr) []value.Attr {
 
 // marksOther reports whether an attribute is what weir notes of one that follows, and rows of the entity do not follow with it.
 func marksOther(e *model.Entity, name string, now []value.Attr) bool {
-	markOf := strings.TrimPrefix(owntable.Follows(""), owntable.FollowVersion(""))
+	markOf := strings.TrimPrefix(owntable.FollowsAttr(""), owntable.FollowVersion(""))
 	version := strings.TrimSuffix(name, markOf)
 	is := func(f *model.Follow) bool { return owntable.FollowVersion(f.Attr) == version }
 	of := func(a value.Attr) bool { return owntable.IsOurs(name) && a.Name == version+markOf }

@@ -78,7 +78,7 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 // exports. Call it when everything is written, before Gaps.
 func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
 	var letters []deadletter.Letter
-	err := r.Runner.Dead(ctx, func(d deadletter.Letter) error {
+	err := r.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		if r.isWindow(&d) {
 			letters = append(letters, d)
 		}

@@ -18,16 +18,16 @@ func (r *Runner) Start(ctx context.Context) error {
 	if r.Catalog == nil {
 		return nil
 	}
-	return r.Catalog.Start(ctx, r.switched)
+	return r.Catalog.Start(ctx, r.noteSwitchedStream)
 }
 
-// Off says that the stream of a table is off, and what helps; it is nil while the stream is on. open says whether a
+// StreamOff says that the stream of a table is off, and what helps; it is nil while the stream is on. open says whether a
 // shard of the stream gets records. See catalog.Off.
-func (r *Runner) Off(ctx context.Context, table string, open bool) (off, err error) {
+func (r *Runner) StreamOff(ctx context.Context, table string, open bool) (off, err error) {
 	if r.Catalog == nil {
 		return nil, nil
 	}
-	return r.Catalog.Off(ctx, table, open)
+	return r.Catalog.StreamOff(ctx, table, open)
 }
 
 // Admit reads the model's catalog and decides whether what was received from the streams of
@@ -35,34 +35,34 @@ func (r *Runner) Off(ctx context.Context, table string, open bool) (off, err err
 // apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
 // program is not the right one, and give the batch the catalog that it returns.
 func (r *Runner) Admit(ctx context.Context, tables []string) (owntable.CatalogRow, error) {
-	return r.admit(ctx, catalog.Batch{Tables: tables})
+	return r.askCatalog(ctx, catalog.Batch{Tables: tables})
 }
 
 // AdmitEvent is Admit for what a function received of one table, from the stream with a label.
 func (r *Runner) AdmitEvent(ctx context.Context, table, label string) (owntable.CatalogRow, error) {
-	return r.admit(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}})
+	return r.askCatalog(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}})
 }
 
-// admit asks the catalog.
-func (r *Runner) admit(ctx context.Context, b catalog.Batch) (owntable.CatalogRow, error) {
+// askCatalog asks the catalog.
+func (r *Runner) askCatalog(ctx context.Context, b catalog.Batch) (owntable.CatalogRow, error) {
 	if r.Catalog == nil {
 		return owntable.CatalogRow{}, nil
 	}
 	b.Reader = cmp.Or(r.Reader, catalog.Process)
-	return r.Catalog.Admit(ctx, b, r.switched)
+	return r.Catalog.Admit(ctx, b, r.noteSwitchedStream)
 }
 
-// Pin returns what the catalog has of a table, which is nothing if the runner has no catalog.
-func (r *Runner) Pin(ctx context.Context, table string) (owntable.Pin, error) {
+// TablePin returns what the catalog has of a table, which is nothing if the runner has no catalog.
+func (r *Runner) TablePin(ctx context.Context, table string) (owntable.Pin, error) {
 	if r.Catalog == nil {
 		return owntable.Pin{}, nil
 	}
-	return r.Catalog.Pin(ctx, table)
+	return r.Catalog.PinOf(ctx, table)
 }
 
-// switched keeps a dead letter for a stream that was switched off and on, as the reader of
+// noteSwitchedStream keeps a dead letter for a stream that was switched off and on, as the reader of
 // a process does that meets one.
-func (r *Runner) switched(ctx context.Context, s catalog.Switch) error {
+func (r *Runner) noteSwitchedStream(ctx context.Context, s catalog.Switch) error {
 	_, err := r.Letters().Keep(ctx, SwitchedGap(r, s))
 	return err
 }

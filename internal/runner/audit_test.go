@@ -66,7 +66,7 @@ func (p *pass) told(c *projections.Change) (puts []projections.Put) {
 	for _, t := range feed.FoldNotifications(c, nil) {
 		for name, fields := range p.lists {
 			if strings.HasPrefix(name, t.List+" ") {
-				if put, ok := t.For(fields); ok {
+				if put, ok := t.RowFor(fields); ok {
 					puts = append(puts, put)
 				}
 			}
@@ -82,7 +82,7 @@ func (h *harness) pass() pass {
 		if !h.done[i+1] {
 			continue
 		}
-		for _, put := range append(copies.Puts(&c), p.told(&c)...) {
+		for _, put := range append(copies.PutsOf(&c), p.told(&c)...) {
 			if len(put.Rule.Keep) > 0 {
 				p.history[owntable.RowText(put.Row)] = put
 			}
@@ -130,7 +130,7 @@ func (h *harness) onePass() (out []string) {
 				out = append(out, fmt.Sprintf("history %s: is there, and no record made it", ref))
 			}
 			c := projections.Change{Table: t, Row: ref, Is: e, New: row}
-			for _, put := range copies.Puts(&c) {
+			for _, put := range copies.PutsOf(&c) {
 				if copied := h.get(put.Row); len(put.Rule.Keep) == 0 && copied != nil {
 					out = append(out, p.differing(put, copied)...)
 				}
@@ -166,7 +166,7 @@ func isHistory(e *model.Entity) bool {
 // words looks up every word that any document ever had.
 func (h *harness) words() (out []string) {
 	for _, s := range h.model.Searches {
-		name, t := document.Index(h.model, s), s.Of.Table
+		name, t := document.IndexName(h.model, s), s.Of.Table
 		vocabulary := map[string]bool{}
 		for _, d := range h.records {
 			if d.table == t && d.rec.New != nil {
@@ -205,7 +205,7 @@ func (h *harness) words() (out []string) {
 func (h *harness) wordsOf(s *model.Search, row value.Item) (words []string) {
 	t := s.Of.Table
 	key, _ := t.KeyOf(row)
-	if d, ok := document.Of(h.model, s, t.Classify(row), key, row); ok {
+	if d, ok := document.DocumentOf(h.model, s, t.Classify(row), key, row); ok {
 		for _, text := range d.Text {
 			words = append(words, search.Words(text)...)
 		}

@@ -35,9 +35,9 @@ type ReadTarget struct {
 	Rows   []ReadRow
 }
 
-// Pieces groups what is put for ledgers into transactions. Targets of few rows share one: each
+// GroupByTransaction groups what is put for ledgers into transactions. Targets of few rows share one: each
 // write of a transaction costs units, also that of the fence.
-func Pieces(targets []ReadTarget) (out [][]ReadTarget) {
+func GroupByTransaction(targets []ReadTarget) (out [][]ReadTarget) {
 	writes, size := 0, 0
 	for _, t := range targets {
 		for len(t.Rows) > 0 {
@@ -63,7 +63,7 @@ type Put struct {
 // that these are read only if that is wrong. The error wraps ErrLost if a guard no longer holds.
 func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, guard ...store.Write) (did Put, err error) {
 	w := Work{Runner: r, Gathered: &projections.Gathered{}}
-	all := seq.Flat(piece, func(t ReadTarget) []counted { return r.read(t.Target, t.Rows) })
+	all := seq.Flat(piece, func(t ReadTarget) []counted { return r.contributionsOf(t.Target, t.Rows) })
 	tries := []reading{w.readMarks}
 	switch {
 	case unread:
@@ -80,8 +80,8 @@ func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, 
 	}
 	did.Tries = len(tries)
 	for _, t := range piece { // one of them is written by others, or takes nothing
-		if err := w.contribute(ctx, t.Target, r.read(t.Target, t.Rows), guard); err != nil {
-			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)
+		if err := w.contribute(ctx, t.Target, r.contributionsOf(t.Target, t.Rows), guard); err != nil {
+			return did, fmt.Errorf("%s: %w", r.DescribeRow(t.Target), err)
 		}
 	}
 	return did, nil
@@ -90,15 +90,15 @@ func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, 
 // PutRowsInto is PutPiece for one target that has something else than a ledger.
 func (r *Runner) PutRowsInto(ctx context.Context, target store.Ref, rows []ReadRow, into func(target store.Ref) (Into, int), guard ...store.Write) error {
 	w := Work{Runner: r, Gathered: &projections.Gathered{}}
-	return w.contributeInto(ctx, target, r.read(target, rows), guard, into)
+	return w.contributeInto(ctx, target, r.contributionsOf(target, rows), guard, into)
 }
 
-// read returns what rows that a builder has read contribute to a target.
-func (r *Runner) read(target store.Ref, rows []ReadRow) (cs []counted) {
+// contributionsOf returns what rows that a builder has read contribute to a target.
+func (r *Runner) contributionsOf(target store.Ref, rows []ReadRow) (cs []counted) {
 	for _, row := range rows {
 		cs = append(cs, counted{
-			target: target, source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decide, change: -1,
-			letter: deadletter.Letter{Kind: deadletter.Parked, Target: r.Describe(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
+			target: target, source: row.Source, key: row.Key, amounts: row.Amounts, step: row.decideStep, change: -1,
+			letter: deadletter.Letter{Kind: deadletter.Parked, Target: r.DescribeRow(target), Row: target, Source: "the build, from row " + owntable.RowText(row.Source)},
 		})
 	}
 	return cs
@@ -110,10 +110,10 @@ func (row ReadRow) Differs(m contribution.Mark) bool {
 	return differs
 }
 
-// decide returns what a builder does with a row it has read, beside the mark that it read
+// decideStep returns what a builder does with a row it has read, beside the mark that it read
 // before: put it, or correct it in an audit. It is false if the mark has changed since the
 // audit read it; then a consumer has already counted a newer row, and the row is read again.
-func (row ReadRow) decide(m contribution.Mark) (contribution.Step, bool) {
+func (row ReadRow) decideStep(m contribution.Mark) (contribution.Step, bool) {
 	switch {
 	case row.Audit == 0:
 		return contribution.Row(m, row.Amounts)
@@ -130,7 +130,7 @@ const showTries = 20
 // what the ledger holds that cannot be shown, also while the target does not exist, as it does of
 // what the stream counted. It reads the target and its ledger once, unless others write them.
 func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
-	in := r.In(b)
+	in := r.ForGeneration(b)
 	ledger := owntable.Ledger(in.Model.Name, target)
 	if e.Group != nil {
 		return in.ShowLedger(ctx, target)
@@ -141,9 +141,9 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return false, nil
 		}
 		noted = true
-		return in.unshown(ctx, ledger, target, e, row)
+		return in.settleUnshown(ctx, ledger, target, e, row)
 	}
-	if k := in.shower(e); k != nil {
+	if k := in.showingKind(e); k != nil {
 		if !noted {
 			row, err := r.GetRow(ctx, ledger)
 			if err == nil {
@@ -171,9 +171,9 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 		if rows[0] == nil || r.Model.Table(target.Table).Classify(rows[0]) != e {
 			return nil
 		}
-		wr := in.publishWrite(target, e, in.based(rows[1]))
+		wr := in.publishWrite(target, e, in.withVersion(rows[1]))
 		again, err := false, error(nil)
-		if len(wr.Ops) > 0 && !Shows(rows[0], &wr) {
+		if len(wr.Ops) > 0 && !AlreadyShows(rows[0], &wr) {
 			again, err = in.showWrite(ctx, target, e, wr, rows[1])
 		}
 		if err != nil && !errors.Is(err, store.ErrRefused) {
@@ -184,14 +184,14 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 			return err
 		}
 	}
-	return fmt.Errorf("%s changes all the time", r.Describe(target))
+	return fmt.Errorf("%s changes all the time", r.DescribeRow(target))
 }
 
 // An operator's command sees the model as a batch does: the runners of all generations that
 // count, each with dead letters and notes under a name of its own.
 
-// all returns the runners of what counts, this one first. It sees the catalog as it is.
-func (r *Runner) all(ctx context.Context) ([]*Runner, error) {
+// allGenerations returns the runners of what counts, this one first. It sees the catalog as it is.
+func (r *Runner) allGenerations(ctx context.Context) ([]*Runner, error) {
 	if r.Catalog == nil || r.base > 0 {
 		return []*Runner{r}, nil
 	}
@@ -199,29 +199,29 @@ func (r *Runner) all(ctx context.Context) ([]*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []*Runner{r.seeing(&row)}
+	out := []*Runner{r.hidingPending(&row)}
 	for _, b := range row.Builds.Counting() {
-		out = append(out, out[0].In(b))
+		out = append(out, out[0].ForGeneration(b))
 	}
 	return out, nil
 }
 
-// replaced returns the generation that a target shows, if that has replaced the ledgers of
+// replacingBuild returns the generation that a target shows, if that has replaced the ledgers of
 // this runner, which sees a catalog.
-func (r *Runner) replaced(target store.Ref) (b owntable.Build, ok bool) {
+func (r *Runner) replacingBuild(target store.Ref) (b owntable.Build, ok bool) {
 	shows := func(e *model.Entity) bool {
 		return (projections.Publishes(e) || e.IsRecomputed()) && e.CanBe(target) && e.Takes(target.Key)
 	}
 	if i := slices.IndexFunc(r.Model.Entities, shows); i >= 0 && r.base == 0 && r.catalog != nil {
 		b, _ = r.catalog.Builds.Of(r.Model.Entities[i].Name)
 	}
-	return b, b.State.Shown()
+	return b, b.State.IsShown()
 }
 
 // ForgetReplaced deletes the dead letters that wait for ledgers which builds have replaced.
 // It may be interrupted: what was forgotten stays so, and the next call goes on.
 func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) {
-	all, err := r.all(ctx)
+	all, err := r.allGenerations(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -252,6 +252,6 @@ func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) 
 // build read the rows, so nothing of it is missing.
 func (r *Runner) isReplaced(d *deadletter.Letter) bool {
 	_, of := lacks[d.Kind]
-	_, is := r.replaced(d.Row)
+	_, is := r.replacingBuild(d.Row)
 	return is && (of || d.Kind == deadletter.Parked)
 }

@@ -116,7 +116,7 @@ func (c *churner) apply() {
 		for _, table := range c.model.Tables {
 			again = c.applyTable(r, table) || again
 		}
-		left, err := jobs.Step(c.t.Context())
+		left, err := jobs.RunStep(c.t.Context())
 		failtest.On(c.t, err)
 		again = again || left
 	}
@@ -140,7 +140,7 @@ func (c *churner) applyTable(r *runner.Runner, table *model.Table) (again bool) 
 				b.Changes = append(b.Changes, change)
 			}
 		}
-		n, err := r.Rows(c.t.Context(), b)
+		n, err := r.ApplyRows(c.t.Context(), b)
 		failtest.On(c.t, err)
 		if n.Dead > 0 {
 			c.t.Fatalf("%d dead letters: %v", n.Dead, c.letters())

@@ -21,7 +21,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 	for i := range w.Changes {
 		c := &w.Changes[i]
 		for of, u := range lostValues(c) {
-			lacks := w.absent(c.Row)
+			lacks := w.absentCondition(c.Row)
 			if c.New != nil {
 				lacks = []store.Test{{Attr: u.Field.Attr, Is: store.Ne, Value: c.Old.Get(u.Field.Attr)}}
 			}
@@ -37,7 +37,7 @@ func (w *Work) freeClaims(ctx context.Context) error {
 		if claims[i] == nil || !claim.IsOf(l.row) {
 			continue
 		}
-		if _, err := w.while(ctx, l.row, l.lacks, claim.Free(refs[i], l.row)); err != nil {
+		if _, err := w.writeWhile(ctx, l.row, l.lacks, claim.Free(refs[i], l.row)); err != nil {
 			return err
 		}
 	}

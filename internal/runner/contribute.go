@@ -40,11 +40,11 @@ const markedBytes = 2 << 20
 // errGeneration is wrapped by the error for a build that this program cannot apply to.
 var errGeneration = errors.New("a build is of something that this program does not know")
 
-// In returns the runner of a generation.
-func (r *Runner) In(b owntable.Build) *Runner {
+// ForGeneration returns the runner of a generation.
+func (r *Runner) ForGeneration(b owntable.Build) *Runner {
 	in, m := *r, *r.Model
 	m.Name = b.Ledgers(r.Model.Name)
-	in.Model, in.markExpiry, in.base, in.hidden = &m, markLife, b.Base, !b.State.Shown()
+	in.Model, in.markExpiry, in.base, in.hidden = &m, markLife, b.Base, !b.State.IsShown()
 	if b.State == owntable.BuildVerified {
 		in.markExpiry = tombstoneLife
 	}
@@ -55,21 +55,21 @@ func (r *Runner) In(b owntable.Build) *Runner {
 // counts leaves out changes. An Offer does no I/O.
 type Offer func(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered
 
-// First returns the version before the first one of a ledger.
-func (r *Runner) First() value.Value {
+// FirstVersion returns the version before the first one of a ledger.
+func (r *Runner) FirstVersion() value.Value {
 	if r.base > 0 {
 		return value.OfInt(r.base)
 	}
 	return value.OfInt(r.Now().UnixMicro())
 }
 
-// based returns a ledger with a version, also if it was never counted in. A worker with an
+// withVersion returns a ledger with a version, also if it was never counted in. A worker with an
 // older view may show an older ledger at any time; it must not replace a value of this one.
-func (r *Runner) based(ledger value.Item) value.Item {
+func (r *Runner) withVersion(ledger value.Item) value.Item {
 	if r.base == 0 {
 		return ledger
 	}
-	return value.Item(owntable.LedgerRow(ledger).Based(r.base))
+	return value.Item(owntable.LedgerRow(ledger).WithVersion(r.base))
 }
 
 // Generation is a part of a batch's work: what it asks of one generation.
@@ -91,8 +91,8 @@ func (w *Work) Generations() (out []*Generation, err error) {
 		if !w.Model.CanBuild(b.Entity) {
 			return nil, fmt.Errorf("%w: %q of model %s; run the program that it was built by", errGeneration, b.Entity, w.Model.Name)
 		}
-		g.Work = &Work{Runner: w.In(b), Batch: w.Batch, Gathered: &projections.Gathered{}, kept: make([]bool, len(w.Changes))}
-		if b.State.Shown() {
+		g.Work = &Work{Runner: w.ForGeneration(b), Batch: w.Batch, Gathered: &projections.Gathered{}, kept: make([]bool, len(w.Changes))}
+		if b.State.IsShown() {
 			g.kept = w.kept
 		}
 		out = append(out, g)
@@ -100,13 +100,13 @@ func (w *Work) Generations() (out []*Generation, err error) {
 	return out, nil
 }
 
-// Counts reports whether the generation counts a change of the batch, if not before.
-func (g *Generation) Counts(c *projections.Change) bool {
+// CountsChange reports whether the generation counts a change of the batch, if not before.
+func (g *Generation) CountsChange(c *projections.Change) bool {
 	return g.View.Fence.Counts(g.Build.Generation, c.Position)
 }
 
-// way returns how the generation counts a change of the batch in ledgers and sets.
-func (g *Generation) way(c *projections.Change) contribution.Way {
+// wayOf returns how the generation counts a change of the batch in ledgers and sets.
+func (g *Generation) wayOf(c *projections.Change) contribution.Way {
 	switch h := g.Build.HandOver; {
 	case g.View.Cuts || !h.Announced():
 		return g.View.Fence.Way(g.Build.Generation, h, c.Position)
@@ -116,14 +116,16 @@ func (g *Generation) way(c *projections.Change) contribution.Way {
 	return contribution.ByPosition // of a function, which the catalog admits later
 }
 
-// Marked reports whether the generation counts a change of the batch by contribution.
-func (g *Generation) Marked(c *projections.Change) bool { return g.way(c) == contribution.ByMark }
+// CountsByMark reports whether the generation counts a change of the batch by contribution.
+func (g *Generation) CountsByMark(c *projections.Change) bool {
+	return g.wayOf(c) == contribution.ByMark
+}
 
-// Placed leaves those steps of targets that the generation counts by position.
-func (g *Generation) Placed(targets []*projections.Target) (any bool) {
+// KeepPositioned leaves those steps of targets that the generation counts by position.
+func (g *Generation) KeepPositioned(targets []*projections.Target) (any bool) {
 	for _, t := range targets {
 		t.Steps = slices.DeleteFunc(t.Steps, func(s projections.Step) bool {
-			return g.way(&g.Changes[s.Change]) != contribution.ByPosition
+			return g.wayOf(&g.Changes[s.Change]) != contribution.ByPosition
 		})
 		any = any || len(t.Steps) > 0
 	}
@@ -133,30 +135,30 @@ func (g *Generation) Placed(targets []*projections.Target) (any bool) {
 // Tallies returns the tallies that count in the generation. What is pending is pending for
 // another one if rows show this.
 func (g *Generation) Tallies() []*model.Tally {
-	if g.Build.State.Shown() {
-		return g.Shows(g.Entity)
+	if g.Build.State.IsShown() {
+		return g.ShownTallies(g.Entity)
 	}
 	return g.Entity.Values
 }
 
-// Counted reports whether a derivation counts in the generation.
-func (g *Generation) Counted(derivation string) bool {
-	return !g.Build.State.Shown() || !g.Pending(derivation)
+// CountsDerivation reports whether a derivation counts in the generation.
+func (g *Generation) CountsDerivation(derivation string) bool {
+	return !g.Build.State.IsShown() || !g.IsPending(derivation)
 }
 
 // IsShown reports whether rows show the generation. If something has just been put into it,
 // that is read again: the builder may have shown the rows before.
 func (g *Generation) IsShown(ctx context.Context, put bool) (bool, error) {
-	if g.Build.State.Shown() || !put {
-		return g.Build.State.Shown(), nil
+	if g.Build.State.IsShown() || !put {
+		return g.Build.State.IsShown(), nil
 	}
 	row, err := g.all.Catalog.Row(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, now := range row.Builds {
-		if now.Generation == g.Build.Generation && now.State.Shown() {
-			g.Runner = g.all.seeing(&row).In(now)
+		if now.Generation == g.Build.Generation && now.State.IsShown() {
+			g.Runner = g.all.hidingPending(&row).ForGeneration(now)
 			return true, nil
 		}
 	}
@@ -187,8 +189,8 @@ func (w *Work) CountBuilds(ctx context.Context, offer Offer) error {
 // after the first transaction leaves marks and ledgers that agree, so the same batch counts
 // nothing again when it is redelivered; it only shows.
 func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
-	offers := offer(g.Tallies(), g.Changes, g.Marked)
-	if err := g.Offered(ctx, offers, nil); err != nil {
+	offers := offer(g.Tallies(), g.Changes, g.CountsByMark)
+	if err := g.CountOffers(ctx, offers, nil); err != nil {
 		return err
 	}
 	if shown, err := g.IsShown(ctx, len(offers) > 0); err != nil || !shown {
@@ -205,7 +207,7 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 		return nil
 	}
 	g.Targets = g.all.takeTargets(g.Entity)
-	if placed := g.Placed(g.Targets); placed || !g.Build.HandOver.Passed.IsZero() {
+	if placed := g.KeepPositioned(g.Targets); placed || !g.Build.HandOver.Passed.IsZero() {
 		if err := g.CountTallies(ctx); err != nil || len(offers) == 0 {
 			return err
 		}
@@ -225,7 +227,7 @@ func (g *Generation) countPlaced(ctx context.Context) error {
 			w.Targets = append(w.Targets, &projections.Target{Row: t.Row, Entity: t.Entity, Steps: slices.Clone(t.Steps)})
 		}
 	}
-	if !g.Placed(w.Targets) {
+	if !g.KeepPositioned(w.Targets) {
 		return nil
 	}
 	w.Targets = slices.DeleteFunc(w.Targets, func(t *projections.Target) bool { return len(t.Steps) == 0 })
@@ -255,7 +257,7 @@ func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Of
 // the first generation.
 func (g *Generation) recomputeAll(offers []projections.Offered) {
 	for _, o := range offers {
-		g.all.Gathered.Recompute(o.Offers[0].Change, o.Target, g.Entity)
+		g.all.Gathered.AskRecompute(o.Offers[0].Change, o.Target, g.Entity)
 	}
 	for _, t := range g.all.Targets {
 		if t.Entity == g.Entity {
@@ -318,7 +320,7 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 	if err := w.noteTargets(ctx, ledgers); err != nil {
 		return err
 	}
-	return w.publish(ctx, ledgers)
+	return w.publishLedgers(ctx, ledgers)
 }
 
 // noteTargets reads the ledgers of all targets of the batch, and makes dead letters say
@@ -333,8 +335,8 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 		return err
 	}
 	for i, t := range w.Targets {
-		ledgers[t] = w.based(rows[i])
-		if _, err := w.unshown(ctx, refs[i], t.Row, t.Entity, rows[i]); err != nil {
+		ledgers[t] = w.withVersion(rows[i])
+		if _, err := w.settleUnshown(ctx, refs[i], t.Row, t.Entity, rows[i]); err != nil {
 			return err
 		}
 	}
@@ -346,19 +348,19 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 // those that were made before are empty.
 type Into func(ctx context.Context, steps []contribution.Step) ([]store.Write, error)
 
-// Offered counts offers. into gives for a target what counts there, and how many
+// CountOffers counts offers. into gives for a target what counts there, and how many
 // contributions may be counted at a time; a nil into is for ledgers.
-func (g *Generation) Offered(ctx context.Context, offers []projections.Offered, into func(target store.Ref) (Into, int)) error {
+func (g *Generation) CountOffers(ctx context.Context, offers []projections.Offered, into func(target store.Ref) (Into, int)) error {
 	for i := range offers {
-		if err := g.offered(ctx, &offers[i], into); err != nil {
-			return fmt.Errorf("counting for %s: %w", g.Describe(offers[i].Target), err)
+		if err := g.countOffered(ctx, &offers[i], into); err != nil {
+			return fmt.Errorf("counting for %s: %w", g.DescribeRow(offers[i].Target), err)
 		}
 	}
 	return nil
 }
 
-// offered counts what a batch offers to a target.
-func (w *Work) offered(ctx context.Context, o *projections.Offered, into func(target store.Ref) (Into, int)) error {
+// countOffered counts what a batch offers to a target.
+func (w *Work) countOffered(ctx context.Context, o *projections.Offered, into func(target store.Ref) (Into, int)) error {
 	var cs []counted
 	for _, offer := range o.Offers {
 		c := &w.Changes[offer.Change]
@@ -367,7 +369,7 @@ func (w *Work) offered(ctx context.Context, o *projections.Offered, into func(ta
 			step: func(m contribution.Mark) (contribution.Step, bool) {
 				return contribution.Record(m, offer.Position, offer.Amounts)
 			},
-			letter: w.parked(&projections.Target{Row: o.Target}, projections.Step{Change: offer.Change, Position: offer.Position}, ""),
+			letter: w.parkedLetter(&projections.Target{Row: o.Target}, projections.Step{Change: offer.Change, Position: offer.Position}, ""),
 			change: offer.Change,
 		})
 	}
@@ -402,7 +404,7 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 func (w *Work) contributeElsewhere(ctx context.Context, cs []counted, guard []store.Write, into Into) error {
 	var last error
 	for range store.MaxRounds {
-		if err := w.Fresh(); err != nil {
+		if err := w.CheckAge(); err != nil {
 			return err
 		}
 		marks, steps, err := w.decide(ctx, cs, w.readMarks)
@@ -482,7 +484,7 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 		for at+n < len(cs) && projections.SameRow(cs[at+n].target, cs[at].target) {
 			n++
 		}
-		if amounts := total(steps[at : at+n]); len(amounts) > 0 {
+		if amounts := totalSteps(steps[at : at+n]); len(amounts) > 0 {
 			all = append(all, spreading{ledger: owntable.Ledger(w.Model.Name, cs[at].target), amounts: amounts})
 		}
 	}
@@ -490,7 +492,7 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 		return nil, err
 	}
 	for _, s := range all {
-		ws = append(append(ws, s.values...), owntable.AddLedger(s.ledger, s.adds, w.First()))
+		ws = append(append(ws, s.values...), owntable.AddLedger(s.ledger, s.adds, w.FirstVersion()))
 	}
 	return steps, w.Store.Transact(ctx, ws)
 }
@@ -505,7 +507,7 @@ const contributeTries = 20
 func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	var last error
 	for range contributeTries {
-		if err := w.Fresh(); err != nil {
+		if err := w.CheckAge(); err != nil {
 			return err
 		}
 		var steps []contribution.Step
@@ -513,7 +515,7 @@ func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counte
 			return nil
 		}
 		switch {
-		case errors.Is(last, store.ErrRefused) && len(cs) > 1 && tooMany(total(steps), len(cs)+len(guard)+1):
+		case errors.Is(last, store.ErrRefused) && len(cs) > 1 && tooMany(totalSteps(steps), len(cs)+len(guard)+1):
 			half := len(cs) / 2
 			if err := w.contributeSome(ctx, target, cs[:half], guard); err != nil {
 				return err
@@ -586,8 +588,8 @@ func (w *Work) decide(ctx context.Context, cs []counted, read reading) (marks []
 	return marks, steps, nil
 }
 
-// total adds up steps for a ledger: nothing if it stays as it is.
-func total(steps []contribution.Step) []value.Attr {
+// totalSteps adds up steps for a ledger: nothing if it stays as it is.
+func totalSteps(steps []contribution.Step) []value.Attr {
 	return contribution.Sum(seq.Flat(steps, func(s contribution.Step) []value.Attr { return s.Delta }))
 }
 
@@ -602,7 +604,7 @@ func (w *Work) passContributions(ctx context.Context, target store.Ref, cs []cou
 				break
 			}
 			if tries == contributeTries || !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
-				return fmt.Errorf("keeping what %s cannot count: %w", w.Describe(target), err)
+				return fmt.Errorf("keeping what %s cannot count: %w", w.DescribeRow(target), err)
 			}
 			if err := w.CheckGuard(ctx, guard); err != nil {
 				return err
@@ -634,7 +636,7 @@ func (w *Work) passSome(ctx context.Context, target store.Ref, cs []counted, gua
 		}
 		ds = append(ds, d)
 		if cs[i].change >= 0 {
-			w.Kept(cs[i].change)
+			w.CountKept(cs[i].change)
 		}
 	}
 	return w.Store.Transact(ctx, slices.Concat(guard, w.Letters().Keeping(ds), marks))

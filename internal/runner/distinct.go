@@ -29,8 +29,8 @@ type spreading struct {
 	read    []owntable.ValueRow // that these depend on
 }
 
-// spread is spreadAll for one ledger.
-func (r *Runner) spread(ctx context.Context, ledger store.Ref, amounts []value.Attr) (spreading, error) {
+// spreadLedger is spreadAll for one ledger.
+func (r *Runner) spreadLedger(ctx context.Context, ledger store.Ref, amounts []value.Attr) (spreading, error) {
 	all := []spreading{{ledger: ledger, amounts: amounts}}
 	err := r.spreadAll(ctx, all)
 	return all[0], err
@@ -54,7 +54,7 @@ func (r *Runner) spreadAll(ctx context.Context, all []spreading) error {
 	for i := range all {
 		s := &all[i]
 		n := owntable.CountHeld(s.amounts)
-		if err := s.settle(rows[:n]); err != nil {
+		if err := s.decideAmounts(rows[:n]); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -62,8 +62,8 @@ func (r *Runner) spreadAll(ctx context.Context, all []spreading) error {
 	return nil
 }
 
-// settle decides what amounts come to, by the rows of their values in the same order.
-func (s *spreading) settle(rows []value.Item) error {
+// decideAmounts decides what amounts come to, by the rows of their values in the same order.
+func (s *spreading) decideAmounts(rows []value.Item) error {
 	if len(rows) == 0 {
 		s.adds = s.amounts
 		return nil
@@ -85,15 +85,15 @@ func (s *spreading) settle(rows []value.Item) error {
 		}
 		attr, _ := owntable.HeldIn(a.Name)
 		s.values, s.read = append(s.values, w), append(s.read, is)
-		s.adds = append(s.adds, value.Attr{Name: owntable.Sum(attr), Value: value.OfInt(more)})
+		s.adds = append(s.adds, value.Attr{Name: owntable.SumAccumulator(attr), Value: value.OfInt(more)})
 	}
 	s.adds = contribution.Sum(s.adds)
 	return nil
 }
 
-// moved reports whether the values that a transaction depended on are other than they were read.
-func (r *Runner) moved(ctx context.Context, was spreading) (bool, error) {
-	now, err := r.spread(ctx, was.ledger, was.amounts)
+// isMoved reports whether the values that a transaction depended on are other than they were read.
+func (r *Runner) isMoved(ctx context.Context, was spreading) (bool, error) {
+	now, err := r.spreadLedger(ctx, was.ledger, was.amounts)
 	if err != nil {
 		return false, err
 	}
@@ -128,7 +128,7 @@ func (w *Work) countWrites(ctx context.Context, cs []counting) ([]store.Outcome,
 	if err := w.spreadAll(ctx, all); err != nil {
 		return nil, err
 	}
-	if err := w.Fresh(); err != nil {
+	if err := w.CheckAge(); err != nil {
 		return nil, err
 	}
 	out := make([]store.Outcome, len(cs))

@@ -18,9 +18,9 @@ import (
 // IsOf returns the condition that a row exists and passes an entity's where, as far as a store can
 // ask for that. AsItWas has the rest.
 func (r *Runner) IsOf(e *model.Entity) store.Cond {
-	cond := store.Cond{r.Present(e.Table.Name)}
+	cond := store.Cond{r.ExistsCondition(e.Table.Name)}
 	for i := range e.Where {
-		cond = append(cond, ask(&e.Where[i])...)
+		cond = append(cond, conditionOf(&e.Where[i])...)
 	}
 	return cond
 }
@@ -28,13 +28,13 @@ func (r *Runner) IsOf(e *model.Entity) store.Cond {
 // AsItWas returns the condition that everything of which a store cannot be asked whether it passes an
 // entity's where is as it was in a row that was read.
 func AsItWas(e *model.Entity, row value.Item) (cond store.Cond) {
-	return seq.Map(unasked(e), func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })
+	return seq.Map(unaskedAttributes(e), func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })
 }
 
-// unasked returns the attributes of tests that a store cannot ask.
-func unasked(e *model.Entity) (names []string) {
+// unaskedAttributes returns the attributes of tests that a store cannot ask.
+func unaskedAttributes(e *model.Entity) (names []string) {
 	for i := range e.Where {
-		if !asks(&e.Where[i]) {
+		if !isAsked(&e.Where[i]) {
 			f := e.Where[i].Field
 			name := f.Attr
 			if f.Key != nil {
@@ -48,8 +48,8 @@ func unasked(e *model.Entity) (names []string) {
 	return names
 }
 
-// ask returns the condition that a row passes a test, as far as a store is asked that.
-func ask(t *model.Test) (cond store.Cond) {
+// conditionOf returns the condition that a row passes a test, as far as a store is asked that.
+func conditionOf(t *model.Test) (cond store.Cond) {
 	if t.Field.Key != nil || t.Field.Number {
 		return nil
 	}
@@ -61,17 +61,17 @@ func ask(t *model.Test) (cond store.Cond) {
 	return cond
 }
 
-// asks reports whether ask is all of a test.
-func asks(t *model.Test) bool {
+// isAsked reports whether ask is all of a test.
+func isAsked(t *model.Test) bool {
 	if t.Field.Key != nil || t.Field.Number {
-		return t.Field.Key != nil && !t.Field.Number && fixed(t)
+		return t.Field.Key != nil && !t.Field.Number && isDecidedByKey(t)
 	}
 	return !slices.ContainsFunc(t.Is, func(is value.Term) bool { return !asksTerm(&is) })
 }
 
-// fixed reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
+// isDecidedByKey reports whether a row's key alone decides a test of a name in the key. A bound may tell an escaped
 // text from the attribute that has it as it is, and any term the case that a key in lower case does not have.
-func fixed(t *model.Test) bool {
+func isDecidedByKey(t *model.Test) bool {
 	return !t.Field.Key.IsLower() && !slices.ContainsFunc(t.Is, func(term value.Term) bool {
 		return term.Op >= value.AtLeast || slices.ContainsFunc(term.Values, func(v value.Value) bool { return t.Field.Key.Escape(v.Text()) != v.Text() })
 	})
@@ -152,7 +152,7 @@ func (r *Runner) showOn(ctx context.Context, ws []store.Write, of []*model.Entit
 }
 
 // mustRead reports whether a row of an entity must be read before something is shown on it.
-func mustRead(e *model.Entity) bool { return !isGroup(e) && len(unasked(e)) > 0 }
+func mustRead(e *model.Entity) bool { return !isGroup(e) && len(unaskedAttributes(e)) > 0 }
 
 // showRow is showOn of one row that must be read.
 func (r *Runner) showRow(ctx context.Context, wr store.Write, e *model.Entity) (store.Outcome, error) {

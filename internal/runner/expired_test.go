@@ -53,7 +53,7 @@ func TestExpiredCopiesCostNothing(t *testing.T) {
 			keys = old
 		}
 		c, _ := projections.NewChange(table, &events.Record{Table: table.Name, Keys: keys, Old: old, New: now, Position: events.PositionOf(at), Time: when, Expired: expired})
-		_, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey(table.Name, "s"), Changes: []projections.Change{c}})
+		_, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey(table.Name, "s"), Changes: []projections.Change{c}})
 		failtest.On(t, err)
 	}
 	card := func(n int) store.Ref {

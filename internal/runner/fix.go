@@ -12,16 +12,16 @@ import (
 
 // Fix corrects one derived thing that may differ: it makes it again from the rows that it is derived from.
 type Fix interface {
-	// Thing returns a text that is the same for all fixes of this type of the same thing.
-	Thing() string
-	// Stage returns the stage to which the fix belongs.
-	Stage() Stage
+	// Describe returns a text that is the same for all fixes of this type of the same thing.
+	Describe() string
+	// Phase returns the stage to which the fix belongs.
+	Phase() FixPhase
 	// MadeBy returns the rule that makes the thing, or the row that it is about, of the row that is compared; nil if none does.
 	MadeBy() *model.RowRule
-	// Reads returns the rows by which Right decides.
-	Reads(m *model.Model) []store.Ref
-	// Right reports whether the thing is right, by those rows, or does not exist. It does no I/O.
-	Right(r *Runner, rows []value.Item) bool
+	// RowsRead returns the rows by which Right decides.
+	RowsRead(m *model.Model) []store.Ref
+	// IsRight reports whether the thing is right, by those rows, or does not exist. It does no I/O.
+	IsRight(r *Runner, rows []value.Item) bool
 	// Correct corrects the thing. done is false if the thing has changed since it was
 	// read; the caller may correct it again. differs is false if the
 	// thing was right already. An error of type Unfixable concerns only this thing. floor is a position that is not before any
@@ -29,22 +29,22 @@ type Fix interface {
 	Correct(ctx context.Context, r *Runner, floor events.Position) (done, differs bool, err error)
 }
 
-// Stage orders fixes. A fix may rely on what the fixes of earlier stages
+// FixPhase orders fixes. A fix may rely on what the fixes of earlier stages
 // have written.
-type Stage int
+type FixPhase int
 
 // The stages.
 const (
-	StageValues    Stage = iota // values that rows follow
-	StageRows                   // rows that weir makes
-	StageLinks                  // which values rows follow
-	StageFollowers              // what rows show of the values that they follow
-	Stages                      // the number of stages
+	PhaseValues    FixPhase = iota // values that rows follow
+	PhaseRows                      // rows that weir makes
+	PhaseLinks                     // which values rows follow
+	PhaseFollowers                 // what rows show of the values that they follow
+	Stages                         // the number of stages
 )
 
-// Correct does a fix again until no other worker changes the thing meanwhile. floor returns
+// ApplyFix does a fix again until no other worker changes the thing meanwhile. floor returns
 // that of each attempt, nil for none; what names the thing in the error if that never comes.
-func (r *Runner) Correct(ctx context.Context, f Fix, what string, floor func() events.Position) error {
+func (r *Runner) ApplyFix(ctx context.Context, f Fix, what string, floor func() events.Position) error {
 	for range store.MaxRounds {
 		var at events.Position
 		if floor != nil {

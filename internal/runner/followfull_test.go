@@ -47,7 +47,7 @@ derive:
 		return n
 	}
 	letters := func() (ids []string) {
-		failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.runner(nil).EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			if d.Kind != deadletter.Follow {
 				t.Errorf("%s: %s", d.Kind, d.Reason)
 			}
@@ -75,11 +75,11 @@ derive:
 		t.Fatal(err, letters())
 	}
 	shows("Ada")
-	if err := h.runner(nil).Retry(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
+	if err := h.runner(nil).RetryLetter(t.Context(), letters()[0]); !errors.Is(err, store.ErrRefused) || len(letters()) != 1 {
 		t.Fatal(err, letters())
 	}
 	app(`set press {"PK":"LOG","SK":"1"} {"pad":null}`)
-	if err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
+	if err := h.runner(nil).RetryLetter(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
 		t.Fatal(err, letters())
 	}
 	shows(long)
@@ -92,7 +92,7 @@ derive:
 	}
 	app(`delete press {"PK":"AUTHOR#a","SK":"METADATA"}`)
 	shows("")
-	if err := h.runner(nil).Retry(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
+	if err := h.runner(nil).RetryLetter(t.Context(), letters()[0]); err != nil || len(letters()) != 0 {
 		t.Fatal(err, letters())
 	}
 	shows("")

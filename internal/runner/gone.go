@@ -27,30 +27,30 @@ const headLife = MaxPending + 24*time.Hour
 // applied in part before.
 const MaxPending = 5 * 24 * time.Hour
 
-// Ends returns when a row of our own table may be deleted that says only which records were
+// PositionsExpiry returns when a row of our own table may be deleted that says only which records were
 // counted, if nothing is counted there until then.
-func (r *Runner) Ends() value.Value { return value.OfInt(r.Now().Add(headLife).Unix()) }
+func (r *Runner) PositionsExpiry() value.Value { return value.OfInt(r.Now().Add(headLife).Unix()) }
 
-// Expire makes the ledgers of those targets expire that are gone, where a ledger is empty and
+// ExpireLedgers makes the ledgers of those targets expire that are gone, where a ledger is empty and
 // was not told to expire.
-func (r *Runner) Expire(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
+func (r *Runner) ExpireLedgers(ctx context.Context, targets []store.Ref, ledgers []value.Item) error {
 	for i, target := range targets {
-		if err := r.expire(ctx, target, owntable.LedgerRow(ledgers[i])); err != nil {
+		if err := r.expireLedger(ctx, target, owntable.LedgerRow(ledgers[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// expire is Expire for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
+// expireLedger is Expire for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
 // before it comes here itself, so a ledger with another version is looked at again.
-func (r *Runner) expire(ctx context.Context, target store.Ref, ledger owntable.LedgerRow) error {
+func (r *Runner) expireLedger(ctx context.Context, target store.Ref, ledger owntable.LedgerRow) error {
 	at := owntable.Ledger(r.Model.Name, target)
 	for range store.MaxRounds {
 		if ledger.Version().IsMissing() || !ledger.Empty() || ledger.Expires() {
 			return nil
 		}
-		done, err := r.while(ctx, target, r.absent(target), ledger.Expire(at, r.Ends()))
+		done, err := r.writeWhile(ctx, target, r.absentCondition(target), ledger.Expire(at, r.PositionsExpiry()))
 		if done || err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func (r *Runner) expire(ctx context.Context, target store.Ref, ledger owntable.L
 // goneTries is how often while sends a write that meets other transactions.
 const goneTries = 10
 
-// while sends a write on condition that the row is as holds says. A row that is not so any more is no error; then done is false.
-func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (done bool, err error) {
+// writeWhile sends a write on condition that the row is as holds says. A row that is not so any more is no error; then done is false.
+func (r *Runner) writeWhile(ctx context.Context, row store.Ref, holds []store.Test, w store.Write) (done bool, err error) {
 	for range goneTries {
 		err = r.Store.Transact(ctx, []store.Write{w, {Ref: row, Check: true, If: store.Cond{holds}}})
 		if errors.Is(err, store.ErrCondition) {
@@ -81,8 +81,8 @@ func (r *Runner) while(ctx context.Context, row store.Ref, holds []store.Test, w
 	return false, err
 }
 
-// absent holds if there is no row: the partition key is in every row.
-func (r *Runner) absent(row store.Ref) []store.Test {
+// absentCondition holds if there is no row: the partition key is in every row.
+func (r *Runner) absentCondition(row store.Ref) []store.Test {
 	return []store.Test{{Attr: r.Model.Table(row.Table).Key.Partition.Name, Is: store.Absent}}
 }
 
@@ -128,12 +128,12 @@ func (r *Runner) expireAll(ctx context.Context, targets []*projections.Target) e
 			return err
 		}
 	}
-	return r.Expire(ctx, rows, ledgers)
+	return r.ExpireLedgers(ctx, rows, ledgers)
 }
 
-// Did does one conditional write. It reports false if the condition failed, and returns
+// WriteIf does one conditional write. It reports false if the condition failed, and returns
 // an error if the store refused the write.
-func (r *Runner) Did(ctx context.Context, w store.Write) (bool, error) {
+func (r *Runner) WriteIf(ctx context.Context, w store.Write) (bool, error) {
 	if _, err := store.WriteRow(ctx, r.Store, w); !errors.Is(err, store.ErrCondition) {
 		return err == nil, err
 	}

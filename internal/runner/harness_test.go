@@ -67,7 +67,7 @@ func newHarness(t testing.TB, m *model.Model) *harness {
 	failtest.On(t, err)
 	var schemas []search.Schema
 	for _, s := range m.Searches {
-		schemas = append(schemas, search.Schema{Name: document.Index(m, s)})
+		schemas = append(schemas, search.Schema{Name: document.IndexName(m, s)})
 	}
 	if len(schemas) > 0 {
 		h.index, err = searchembedded.Open("", schemas, searchembedded.Options{InMemory: true, Now: h.now})
@@ -148,7 +148,7 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			batch.Changes = append(batch.Changes, c)
 			rest = rest[1:]
 		}
-		m, err := r.Rows(context.Background(), batch)
+		m, err := r.ApplyRows(context.Background(), batch)
 		if err != nil {
 			return n, err
 		}
@@ -157,7 +157,7 @@ func (h *harness) deliver(b *breaker, which []int) (n runner.Result, err error) 
 			return n, err
 		}
 		if h.index != nil {
-			docs, pending, err := document.Write(context.Background(), r, []runner.Batch{batch}, context.Background())
+			docs, pending, err := document.WriteDocuments(context.Background(), r, []runner.Batch{batch}, context.Background())
 			if err == nil && pending > 0 {
 				err = fmt.Errorf("%d documents are pending: %w", pending, errBroken) // they are written below when the batch comes again
 			}
@@ -227,7 +227,7 @@ func (h *harness) settle(from int) error {
 func (h *harness) jobs(b *breaker) error {
 	jobs := &runner.Jobs{Runner: h.runner(b)}
 	for {
-		left, err := jobs.Step(context.Background())
+		left, err := jobs.RunStep(context.Background())
 		if err != nil || !left {
 			return err
 		}

@@ -18,24 +18,24 @@ import (
 // none, not even one that takes it back, so nothing older than a change replaces what the
 // change said.
 
-// Held is a row of our own table that a source row leads to, in a generation.
-type Held struct {
+// DerivedRow is a row of our own table that a source row leads to, in a generation.
+type DerivedRow struct {
 	Ref store.Ref
 	Row value.Item // as a builder puts it
 }
 
-// Hold returns the row that a write makes where there is none, with its source row.
-func (r *Runner) Hold(w store.Write, source store.Ref) Held {
+// DerivedRowOf returns the row that a write makes where there is none, with its source row.
+func (r *Runner) DerivedRowOf(w store.Write, source store.Ref) DerivedRow {
 	row := append(owntable.RefItem(w.Ref), r.SourceAttrs(source)...)
 	row = append(row, seq.Map(w.Ops, func(op store.Op) value.Attr { return value.Attr{Name: op.Attr, Value: op.Value} })...)
-	return Held{w.Ref, value.NewItem(row...)}
+	return DerivedRow{w.Ref, value.NewItem(row...)}
 }
 
 // isGeneration reports whether this is the runner of a generation that was built.
 func (r *Runner) isGeneration() bool { return r.base > 0 }
 
-// Sourced makes the write of a row of a generation name its source row.
-func (r *Runner) Sourced(w store.Write, source store.Ref) store.Write {
+// WithSource makes the write of a row of a generation name its source row.
+func (r *Runner) WithSource(w store.Write, source store.Ref) store.Write {
 	switch attrs := r.SourceAttrs(source); {
 	case w.Put != nil:
 		w.Put = w.Put.With(attrs...)
@@ -61,7 +61,7 @@ const (
 
 // PutHeld puts those rows that do not exist. guard is part of each transaction. The error
 // wraps ErrLost if a guard no longer holds.
-func (r *Runner) PutHeld(ctx context.Context, hs []Held, guard ...store.Write) error {
+func (r *Runner) PutHeld(ctx context.Context, hs []DerivedRow, guard ...store.Write) error {
 	var refs []store.Ref
 	var rows []value.Item
 	at, size := map[string]int{}, 0
@@ -103,7 +103,7 @@ func (r *Runner) putHeld(ctx context.Context, refs []store.Ref, rows []value.Ite
 		if len(ws) == len(guard) {
 			return nil
 		}
-		done, err := Transacted(r.Store.Transact(ctx, ws))
+		done, err := TransactionOutcome(r.Store.Transact(ctx, ws))
 		if done || err != nil {
 			return err
 		}
@@ -132,12 +132,12 @@ func (r *Runner) CheckGuard(ctx context.Context, guard []store.Write) error {
 	return nil
 }
 
-// Holds returns the rows that a source row leads to in a generation, whose runner this is.
+// DerivedRows returns the rows that a source row leads to in a generation, whose runner this is.
 // name is the name of the build. unfit says which of its derivations cannot use the row.
-func (r *Runner) Holds(name string, c *projections.Change) (hs []Held, unfit []projections.Fault) {
+func (r *Runner) DerivedRows(name string, c *projections.Change) (hs []DerivedRow, unfit []projections.Fault) {
 	var faults projections.Faults
-	hs = seq.Flat(r.Kinds, func(k Kind) []Held { return k.Holds(r, name, c, &faults) })
-	return hs, seq.Where(faults.New(), func(f projections.Fault) bool { return r.Model.Builds()[f.Derivation] == name })
+	hs = seq.Flat(r.Kinds, func(k Kind) []DerivedRow { return k.DerivedRows(r, name, c, &faults) })
+	return hs, seq.Where(faults.NewFaults(), func(f projections.Fault) bool { return r.Model.Builds()[f.Derivation] == name })
 }
 
 // AuditHeld compares a row of our own table with the row that its source row leads to, which
@@ -152,8 +152,8 @@ func (r *Runner) AuditHeld(ctx context.Context, name string, have value.Item, gu
 	t := r.Model.Table(source.Table)
 	c := projections.Change{Table: t, Row: source, Is: t.Classify(is), New: is}
 	for _, k := range r.Kinds {
-		var want *Held
-		for _, h := range k.Holds(r, name, &c, nil) {
+		var want *DerivedRow
+		for _, h := range k.DerivedRows(r, name, &c, nil) {
 			if projections.SameRow(h.Ref, ref) {
 				want = &h
 			}
@@ -165,7 +165,7 @@ func (r *Runner) AuditHeld(ctx context.Context, name string, have value.Item, gu
 		if !mine || w.Ref.Table == "" {
 			continue
 		}
-		done, err := Transacted(r.Store.Transact(ctx, append(guard[:len(guard):len(guard)], w)))
+		done, err := TransactionOutcome(r.Store.Transact(ctx, append(guard[:len(guard):len(guard)], w)))
 		if !done && err == nil {
 			err = r.CheckGuard(ctx, guard)
 		}

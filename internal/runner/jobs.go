@@ -122,9 +122,9 @@ type failedJob struct {
 
 const leastJobPause, longestJobPause = time.Second, time.Minute
 
-// Step does one step of at most 100 jobs and reports whether any are left to go on with. Jobs that stand
+// RunStep does one step of at most 100 jobs and reports whether any are left to go on with. Jobs that stand
 // still are none of these: at the end of each round they are a StandingJobs.
-func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
+func (j *Jobs) RunStep(ctx context.Context) (left bool, err error) {
 	if j.after == nil {
 		j.left, j.still, j.before, j.failed = false, StandingJobs{}, j.failed, map[string]failedJob{}
 	}
@@ -136,8 +136,8 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 		return true, nil
 	}
 	if j.Runner.Catalog != nil {
-		for _, b := range j.Runner.Catalog.Seen().Builds.Counting() { // these have notes of large letters only
-			in := j.Runner.In(b)
+		for _, b := range j.Runner.Catalog.LastSeen().Builds.Counting() { // these have notes of large letters only
+			in := j.Runner.ForGeneration(b)
 			for after, first := (*store.Cursor)(nil), true; first || after != nil; first = false {
 				if after, err = j.stepSome(ctx, in, after); err != nil {
 					return true, err
@@ -152,8 +152,8 @@ func (j *Jobs) Step(ctx context.Context) (left bool, err error) {
 	return j.left, err
 }
 
-// Midway reports whether a round has begun and is not at its end: until then nothing is known of what stands still.
-func (j *Jobs) Midway() bool { return j.after != nil }
+// IsMidway reports whether a round has begun and is not at its end: until then nothing is known of what stands still.
+func (j *Jobs) IsMidway() bool { return j.after != nil }
 
 // stepSome does one step of each job of a page. A job's row says how far it is, so a step that a
 // crash cut off is done again from there. The catalog is asked first: a program of an older model
@@ -171,23 +171,23 @@ func (j *Jobs) stepSome(ctx context.Context, r *Runner, after *store.Cursor) (ne
 		}
 	}
 	for _, job := range page.Rows {
-		if err := j.try(ctx, r, job); err != nil {
+		if err := j.tryJob(ctx, r, job); err != nil {
 			return nil, err
 		}
 	}
 	return page.Next, nil
 }
 
-// try does one step of a job, unless it failed a short while ago. It returns an error that is not of this job
+// tryJob does one step of a job, unless it failed a short while ago. It returns an error that is not of this job
 // alone.
-func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
+func (j *Jobs) tryJob(ctx context.Context, r *Runner, job value.Item) error {
 	id := job.Get(owntable.Sort).Text()
 	at := r.Model.Name + "|" + id
 	failed, was := j.before[at]
 	if !was || !r.Now().Before(failed.again) {
 		var more bool
-		err := r.Traced(ctx, Span{Name: SpanJob, Items: 1}, func(ctx context.Context) (err error) {
-			more, err = r.step(ctx, job)
+		err := r.RunTraced(ctx, Span{Name: SpanJob, Items: 1}, func(ctx context.Context) (err error) {
+			more, err = r.stepJob(ctx, job)
 			return err
 		})
 		switch {
@@ -208,9 +208,9 @@ func (j *Jobs) try(ctx context.Context, r *Runner, job value.Item) error {
 	return nil
 }
 
-// step does one step of a job. It deletes the job after the last step, unless the job was
+// stepJob does one step of a job. It deletes the job after the last step, unless the job was
 // restarted meanwhile. more is true if the job is left.
-func (r *Runner) step(ctx context.Context, row value.Item) (more bool, err error) {
+func (r *Runner) stepJob(ctx context.Context, row value.Item) (more bool, err error) {
 	job, err := owntable.DecodeJob(row)
 	if err != nil {
 		return true, err
@@ -226,6 +226,6 @@ func (r *Runner) step(ctx context.Context, row value.Item) (more bool, err error
 	if err != nil {
 		return true, err
 	}
-	done, err := r.Did(ctx, job.Move(r.Model.Name, next))
+	done, err := r.WriteIf(ctx, job.Move(r.Model.Name, next))
 	return err != nil || next != "" || !done, err
 }

@@ -100,7 +100,7 @@ func TestManyUnknownJobs(t *testing.T) {
 	j.lists(1)
 	var said []string
 	f := reader.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(_, _, why string) { said = append(said, why) }}
-	step := f.Stepper()
+	step := f.NewStepper()
 	for range 3 {
 		for rounds := 0; ; rounds++ {
 			_, left, err := step.Step(t.Context())
@@ -133,7 +133,7 @@ func TestJobThatFails(t *testing.T) {
 	j.unknown(1)
 	round := func() (err error) {
 		for left := true; left; {
-			if left, err = j.jobs.Step(t.Context()); left && err != nil {
+			if left, err = j.jobs.RunStep(t.Context()); left && err != nil {
 				t.Fatalf("%v before the others are done", err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestFailedJobIsSaid(t *testing.T) {
 	j.bad = &bad
 	var said []string
 	f := reader.Follower{Runner: j.jobs.Runner, Source: j.store, Stopped: func(table, shard, why string) { said = append(said, table+" "+shard+": "+why) }}
-	step := f.Stepper()
+	step := f.NewStepper()
 	for i := range 4 {
 		if i == 3 {
 			j.bad = nil
@@ -187,7 +187,7 @@ func TestFailedJobIsSaid(t *testing.T) {
 	f.Stopped = nil
 	bad = j.lists(1)
 	j.bad = &bad
-	if _, _, err := f.Stepper().Step(t.Context()); !errors.Is(err, errDenied) {
+	if _, _, err := f.NewStepper().Step(t.Context()); !errors.Is(err, errDenied) {
 		t.Errorf("%v; want the error where nothing else reports it", err)
 	}
 }

@@ -63,7 +63,7 @@ func TestKeptWhole(t *testing.T) {
 			t.Errorf("a row has %d bytes", size)
 		}
 	}
-	failtest.On(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, r.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 		if d.ID != id || !strings.HasPrefix(want.Target, d.Target[:500]) || !strings.Contains(d.Target, "(150001 bytes, hash ") || d.ShardKey != want.ShardKey {
 			t.Errorf("listed as %+v", d)
 		}
@@ -77,7 +77,7 @@ func TestKeptWhole(t *testing.T) {
 	if !same {
 		t.Error("it is not read as it was kept")
 	}
-	failtest.On(t, r.Discard(t.Context(), id))
+	failtest.On(t, r.DiscardLetter(t.Context(), id))
 	h.nothingKept(t)
 }
 
@@ -92,7 +92,7 @@ func TestKeepingBroken(t *testing.T) {
 		"discard": func(h *harness, b *breaker) error {
 			id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 			failtest.On(t, err)
-			return h.runner(b).Discard(t.Context(), id)
+			return h.runner(b).DiscardLetter(t.Context(), id)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -127,12 +127,12 @@ func (h *harness) afterwards(t *testing.T, again bool) {
 		failtest.On(t, err)
 	}
 	kept := 0
-	failtest.On(t, r.Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, r.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 		kept++
 		if d, err := r.DeadByID(t.Context(), d.ID); err != nil || d.Raw != parted().Raw {
 			return fmt.Errorf("%d bytes: %w", len(d.Raw), err)
 		}
-		return r.Discard(t.Context(), d.ID)
+		return r.DiscardLetter(t.Context(), d.ID)
 	}))
 	if again && kept != 1 {
 		t.Error("it is not kept")
@@ -177,7 +177,7 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 				if d, err := r.DeadByID(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) || err == nil && d.Raw != parted().Raw {
 					t.Error(len(d.Raw), err)
 				}
-				if err := r.Discard(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
+				if err := r.DiscardLetter(t.Context(), id); err != nil && !errors.Is(err, deadletter.ErrNoDead) && !errors.Is(err, store.ErrCondition) && !errors.Is(err, store.ErrConflict) {
 					t.Error(err)
 				}
 			}
@@ -186,7 +186,7 @@ func keptByMany(t *testing.T, m *model.Model, s store.Store) {
 	all.Wait()
 	id, err := r.Letters().Keep(t.Context(), parted())
 	failtest.On(t, err)
-	failtest.On(t, r.Discard(t.Context(), id))
+	failtest.On(t, r.DiscardLetter(t.Context(), id))
 	if page, err := s.Query(t.Context(), store.Query{Table: owntable.TableName}); err != nil || len(page.Rows) > 0 {
 		t.Error(len(page.Rows), err)
 	}
@@ -214,7 +214,7 @@ func TestKeptAgainBetweenReads(t *testing.T) {
 	defer h.close()
 	id, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 	failtest.On(t, err)
-	discard := func() { failtest.On(t, h.runner(nil).Discard(t.Context(), id)) }
+	discard := func() { failtest.On(t, h.runner(nil).DiscardLetter(t.Context(), id)) }
 	keep := func() {
 		_, err := h.runner(nil).Letters().Keep(t.Context(), parted())
 		failtest.On(t, err)
@@ -256,7 +256,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s is kept as %+v", d.Target, is)
 		}
 		cut[is.Cut] = true
-		if err := r.Retry(t.Context(), id); !errors.Is(err, deadletter.ErrNoRetry) {
+		if err := r.RetryLetter(t.Context(), id); !errors.Is(err, deadletter.ErrNoRetry) {
 			t.Errorf("%s: %v", d.Target, err)
 		}
 	}

@@ -48,15 +48,15 @@ type Kind interface {
 	Lists() string
 	// Serve serves rows of such a list. last says that no more follow. It may be repeated.
 	Serve(ctx context.Context, r *Runner, job *owntable.Job, rows []value.Item, last bool) error
-	// Holds returns the rows of our own table that a row, the new image of c, leads to in a
+	// DerivedRows returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
 	// faults takes in what cannot use the row, and may be nil. Holds is pure otherwise.
-	Holds(r *Runner, name string, c *projections.Change, faults *projections.Faults) []Held
+	DerivedRows(r *Runner, name string, c *projections.Change, faults *projections.Faults) []DerivedRow
 	// Audit compares such a row with the one that its source row leads to, nil for none. It
 	// returns the write that puts it right, on condition that the row has not changed since
 	// it was read; empty if there is nothing to do. mine is false if the row is another
 	// kind's.
-	Audit(ctx context.Context, r *Runner, have value.Item, want *Held) (w store.Write, mine bool, err error)
+	Audit(ctx context.Context, r *Runner, have value.Item, want *DerivedRow) (w store.Write, mine bool, err error)
 	// Fixes returns what a row leads to that is made in place, and what such a row may be wrong in: all that a builder
 	// has to compare. A row of the application is the new image of c; of a row of our own table, c has nothing else. Fixes
 	// is pure.
@@ -81,11 +81,11 @@ type Part interface {
 // Order cuts a run of changes into phases where the order of changes of different rows
 // matters.
 type Order interface {
-	// Begins reports whether a change, which is the next in the run, begins a new phase.
-	Begins(c *projections.Change) bool
-	// Concerns reports whether the order of a change among the changes of other rows
+	// BeginsPhase reports whether a change, which is the next in the run, begins a new phase.
+	BeginsPhase(c *projections.Change) bool
+	// ConcernsOrder reports whether the order of a change among the changes of other rows
 	// matters, given the row's old and new entity.
-	Concerns(was, is *model.Entity) bool
+	ConcernsOrder(was, is *model.Entity) bool
 }
 
 // Base is a kind without any work. Kinds embed it for the methods that they do not need.
@@ -109,10 +109,10 @@ func (Base) Shows(*model.Entity) bool { return false }
 // Show is never called, because Shows returns false.
 func (Base) Show(context.Context, *Runner, store.Ref) error { return nil }
 
-// shower returns the kind that shows all that is derived on rows of the entity, or nil if
+// showingKind returns the kind that shows all that is derived on rows of the entity, or nil if
 // such rows show only their ledgers, also because a status is pending.
-func (r *Runner) shower(e *model.Entity) Kind {
-	if e == nil || slices.ContainsFunc(e.Recomputes(), r.Pending) {
+func (r *Runner) showingKind(e *model.Entity) Kind {
+	if e == nil || slices.ContainsFunc(e.Recomputes(), r.IsPending) {
 		return nil
 	}
 	return seq.Find(r.Kinds, func(k Kind) bool { return k.Shows(e) })
@@ -132,11 +132,13 @@ func (Base) Lists() string { return "" }
 // Serve is never called, because there are no Lists.
 func (Base) Serve(context.Context, *Runner, *owntable.Job, []value.Item, bool) error { return ErrNoJob }
 
-// Holds returns no rows.
-func (Base) Holds(*Runner, string, *projections.Change, *projections.Faults) []Held { return nil }
+// DerivedRows returns no rows.
+func (Base) DerivedRows(*Runner, string, *projections.Change, *projections.Faults) []DerivedRow {
+	return nil
+}
 
 // Audit takes no row.
-func (Base) Audit(context.Context, *Runner, value.Item, *Held) (w store.Write, mine bool, err error) {
+func (Base) Audit(context.Context, *Runner, value.Item, *DerivedRow) (w store.Write, mine bool, err error) {
 	return store.Write{}, false, nil
 }
 

@@ -121,7 +121,7 @@ func (q *tasks) change(old, now value.Item) projections.Change {
 // apply applies changes as one batch of a runner.
 func (q *tasks) apply(r *runner.Runner, changes ...projections.Change) {
 	q.Helper()
-	n, err := r.Rows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey(q.about.Table, "0"), Changes: changes})
+	n, err := r.ApplyRows(q.Context(), runner.Batch{ShardKey: owntable.ShardKey(q.about.Table, "0"), Changes: changes})
 	failtest.On(q, err)
 	if n.Applied != len(changes) {
 		q.Fatal(n)

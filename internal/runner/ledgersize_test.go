@@ -65,7 +65,7 @@ func TestLedgerSize(t *testing.T) {
 		close(done)
 		failtest.On(t, (&reader.Follower{Runner: r}).CatchUp(t.Context(), done))
 		log := ledger()
-		if n := log.Get(owntable.Sum("things")); !value.Equal(n, value.OfInt(int64(20*shards))) {
+		if n := log.Get(owntable.SumAccumulator("things")); !value.Equal(n, value.OfInt(int64(20*shards))) {
 			t.Errorf("%d shards: %v things of %d", shards, n, 20*shards)
 		}
 		if writeUnits(log) != 1 {

@@ -13,10 +13,10 @@ func (r *Runner) Letters() deadletter.Box {
 	return deadletter.Box{Model: r.Model, Store: r.Store, TTL: r.LetterTTL, Now: r.Now}
 }
 
-// Dead lists the dead letters page by page, without their records. Long texts are
+// EachDeadLetter lists the dead letters page by page, without their records. Long texts are
 // shortened. Those of ledgers that a build has replaced are left out.
-func (r *Runner) Dead(ctx context.Context, yield func(deadletter.Letter) error) error {
-	all, err := r.all(ctx)
+func (r *Runner) EachDeadLetter(ctx context.Context, yield func(deadletter.Letter) error) error {
+	all, err := r.allGenerations(ctx)
 	for i := 0; i < len(all) && err == nil; i++ {
 		err = all[i].Letters().Each(ctx, func(d deadletter.Letter) error {
 			if all[i].isReplaced(&d) {
@@ -31,14 +31,14 @@ func (r *Runner) Dead(ctx context.Context, yield func(deadletter.Letter) error) 
 // DeadByID reads a whole dead letter, with its record. The error wraps deadletter.ErrNoDead if there
 // is none.
 func (r *Runner) DeadByID(ctx context.Context, id string) (deadletter.Letter, error) {
-	_, d, err := r.holding(ctx, id)
+	_, d, err := r.findLetter(ctx, id)
 	return d, err
 }
 
-// holding returns a whole dead letter, and the runner that has it. The same letter may wait for
+// findLetter returns a whole dead letter, and the runner that has it. The same letter may wait for
 // the ledger that a target shows and for one that a build has replaced: then it is the first.
-func (r *Runner) holding(ctx context.Context, id string) (*Runner, deadletter.Letter, error) {
-	all, err := r.all(ctx)
+func (r *Runner) findLetter(ctx context.Context, id string) (*Runner, deadletter.Letter, error) {
+	all, err := r.allGenerations(ctx)
 	if err != nil {
 		return nil, deadletter.Letter{}, err
 	}

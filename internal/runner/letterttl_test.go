@@ -42,7 +42,7 @@ func TestLetterTTL(t *testing.T) {
 	holds := func(is func(kind deadletter.Kind, d deadletter.Letter) bool) {
 		t.Helper()
 		n := 0
-		failtest.On(t, r.Dead(t.Context(), func(d deadletter.Letter) error { n++; return nil }))
+		failtest.On(t, r.EachDeadLetter(t.Context(), func(d deadletter.Letter) error { n++; return nil }))
 		if n != len(ids) {
 			t.Errorf("%d letters are listed", n)
 		}
@@ -70,12 +70,12 @@ func TestLetterTTL(t *testing.T) {
 			t.Errorf("left: %s", it.Get(owntable.Partition).Text())
 		}
 	}
-	if err := r.Retry(t.Context(), ids[deadletter.Notification]); !errors.Is(err, deadletter.ErrNoRetry) || !strings.Contains(err.Error(), "expired at 2026-01-04") {
+	if err := r.RetryLetter(t.Context(), ids[deadletter.Notification]); !errors.Is(err, deadletter.ErrNoRetry) || !strings.Contains(err.Error(), "expired at 2026-01-04") {
 		t.Error(err)
 	}
 	for _, id := range ids {
 		if id != ids[deadletter.Publish] { // it names a ledger that is not there
-			failtest.On(t, r.Discard(t.Context(), id))
+			failtest.On(t, r.DiscardLetter(t.Context(), id))
 		}
 	}
 }

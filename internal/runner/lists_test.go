@@ -90,7 +90,7 @@ func TestFullListIsOneLetter(t *testing.T) {
 		t.Errorf("%d notifications of the good list, %d of the full one; want 3 or more, and 1", v, w)
 	}
 	letters := 0
-	failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, h.runner(nil).EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 		if letters++; d.Kind != deadletter.Image || !strings.HasSuffix(d.Target, "|w") {
 			t.Errorf("a dead letter for %s of kind %s: %s", d.Target, d.Kind, d.Reason)
 		}
@@ -153,7 +153,7 @@ func TestRefusedSubscriberIsOneLetter(t *testing.T) {
 	}
 	r := h.runner(nil)
 	r.Store = refusing{h.store, owntable.SubscriberLists("watchlists")}
-	n, err := r.Rows(t.Context(), batch)
+	n, err := r.ApplyRows(t.Context(), batch)
 	if err != nil || n.Dead != 2 {
 		t.Fatalf("%+v, %v; want 2 dead", n, err)
 	}
@@ -190,7 +190,7 @@ func TestManyClosedShardsOfAList(t *testing.T) {
 				changes = append(changes, c)
 			}
 		}
-		if n, err := r.Rows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey("worthwatch", h.records[from-1].shard), Changes: changes}); err != nil || n.Dead != 0 {
+		if n, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: owntable.ShardKey("worthwatch", h.records[from-1].shard), Changes: changes}); err != nil || n.Dead != 0 {
 			t.Fatal(n, err)
 		}
 	}
@@ -223,14 +223,14 @@ func TestJobsOfListsThatAreGone(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: h.store, Now: h.now}
 	jobs := &runner.Jobs{Runner: r}
 	for range 2 {
-		left, err := jobs.Step(t.Context())
+		left, err := jobs.RunStep(t.Context())
 		if left || !errors.Is(err, runner.ErrNoJob) || !strings.Contains(err.Error(), "job 0") {
 			t.Errorf("left %v, error %v; want false, and an error that names job 0", left, err)
 		}
 	}
 	var still []string
 	f := reader.Follower{Runner: r, Source: h.store, Stopped: func(table, shard, why string) { still = append(still, table+" "+shard+": "+why) }}
-	step := f.Stepper()
+	step := f.NewStepper()
 	for range 3 {
 		_, _, err := step.Step(t.Context())
 		failtest.On(t, err)

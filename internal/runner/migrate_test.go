@@ -81,11 +81,11 @@ func TestRunnerWithoutMover(t *testing.T) {
 	if !ok || len(projections.OldRows(&c)) != 1 {
 		t.Fatalf("it is no old row: %v", c.Is)
 	}
-	if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: []projections.Change{c}}); err == nil || !strings.Contains(err.Error(), "without a Mover") {
+	if _, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: "l", Changes: []projections.Change{c}}); err == nil || !strings.Contains(err.Error(), "without a Mover") {
 		t.Errorf("an old row: %v", err)
 	}
 	if m, err = model.Load("watchlists"); err == nil {
-		_, err = (&runner.Runner{Kinds: kinds.All(), Model: m}).Tables(t.Context())
+		_, err = (&runner.Runner{Kinds: kinds.All(), Model: m}).FollowedTables(t.Context())
 	}
 	if err == nil || !strings.Contains(err.Error(), "without a Mover") {
 		t.Errorf("a table of old rows: %v", err)
@@ -101,7 +101,7 @@ func TestWithoutKinds(t *testing.T) {
 	defer h.close()
 	r := h.runner(nil)
 	r.Kinds = nil
-	if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l"}); err == nil || !strings.Contains(err.Error(), "without kinds") {
+	if _, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: "l"}); err == nil || !strings.Contains(err.Error(), "without kinds") {
 		t.Errorf("a batch: %v", err)
 	}
 }

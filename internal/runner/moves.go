@@ -26,10 +26,10 @@ type Mover interface {
 // old rows would stay where they are without any error.
 var errNoMover = errors.New("the model has migrations, and the runner was made without a Mover")
 
-// Tables returns the tables whose streams the runner must follow: the model's own tables,
+// FollowedTables returns the tables whose streams the runner must follow: the model's own tables,
 // and the tables from which a migration that is on moves rows. Such an old table must
 // exist only while its migration is on.
-func (r *Runner) Tables(ctx context.Context) ([]*model.Table, error) {
+func (r *Runner) FollowedTables(ctx context.Context) ([]*model.Table, error) {
 	if len(r.Model.Old) == 0 {
 		return r.Model.Tables, nil
 	}
@@ -55,10 +55,10 @@ func (r *Runner) migrationsOn(ctx context.Context) (map[*model.Migration]bool, e
 	return on, store.Wrap(err, "looking for migrations")
 }
 
-// moves has old rows moved that changed while their migration is on. It reads whether a
+// moveOldRows has old rows moved that changed while their migration is on. It reads whether a
 // migration is on after the change was read; a migration records that it is on before its
 // scan reads the first row. So no changed row is missed.
-func (w *Work) moves(ctx context.Context) error {
+func (w *Work) moveOldRows(ctx context.Context) error {
 	var rows []projections.OldRow
 	var of []int
 	at := map[string]int{}
@@ -88,12 +88,12 @@ func (w *Work) moves(ctx context.Context) error {
 			n++
 		}
 	}
-	return w.move(ctx, rows[:n], of)
+	return w.moveRows(ctx, rows[:n], of)
 }
 
-// move moves rows, and keeps dead letters for those that cannot be moved.
+// moveRows moves rows, and keeps dead letters for those that cannot be moved.
 // An error of the mover fails the batch. A refusal is of one row, and becomes a dead letter.
-func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) error {
+func (w *Work) moveRows(ctx context.Context, rows []projections.OldRow, of []int) error {
 	refused, err := w.Mover.Follow(ctx, rows)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (w *Work) move(ctx context.Context, rows []projections.OldRow, of []int) er
 		if reason == "" {
 			continue
 		}
-		w.Kept(of[i])
+		w.CountKept(of[i])
 		c := &w.Changes[of[i]]
 		ds = append(ds, deadletter.Unusable(c, w.ShardKey, "migration "+rows[i].Migration.Name, reason))
 	}

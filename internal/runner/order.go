@@ -26,26 +26,26 @@ func (r *Runner) Orders() (out Orders) {
 	return out
 }
 
-// Begins reports whether a change, which is the next in the run, begins a new phase.
-func (all Orders) Begins(c *projections.Change) (begins bool) {
+// BeginsPhase reports whether a change, which is the next in the run, begins a new phase.
+func (all Orders) BeginsPhase(c *projections.Change) (begins bool) {
 	for _, o := range all {
-		begins = o.Begins(c) || begins
+		begins = o.BeginsPhase(c) || begins
 	}
 	return begins
 }
 
-// Concerns reports whether the order of a change among the changes of other rows matters,
+// ConcernsOrder reports whether the order of a change among the changes of other rows matters,
 // given the row's old and new entity.
-func (all Orders) Concerns(was, is *model.Entity) bool {
-	return slices.ContainsFunc(all, func(o Order) bool { return o.Concerns(was, is) })
+func (all Orders) ConcernsOrder(was, is *model.Entity) bool {
+	return slices.ContainsFunc(all, func(o Order) bool { return o.ConcernsOrder(was, is) })
 }
 
-// phases cuts a batch into parts that can be gathered as one.
-func (r *Runner) phases(b Batch) (out []Batch) {
+// splitPhases cuts a batch into parts that can be gathered as one.
+func (r *Runner) splitPhases(b Batch) (out []Batch) {
 	order := r.Orders()
 	from := 0
 	for i := range b.Changes {
-		if order.Begins(&b.Changes[i]) && i > from {
+		if order.BeginsPhase(&b.Changes[i]) && i > from {
 			part := b
 			part.Changes = b.Changes[from:i]
 			out, from = append(out, part), i

@@ -25,10 +25,10 @@ import (
 // they and a ledger stay below store.MaxTransactBytes.
 const passAtOnce = 40
 
-// pass keeps the target's steps as dead letters instead of adding them to the ledger.
+// passSteps keeps the target's steps as dead letters instead of adding them to the ledger.
 // Each part is a transaction of letters and ledger, so a crash leaves every step either kept or
 // to be kept by the repetition. Afterwards the target has no steps left.
-func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) error {
+func (w *Work) passSteps(ctx context.Context, t *projections.Target, reason string) error {
 	for len(t.Steps) > 0 {
 		steps := t.Steps[:min(passAtOnce, len(t.Steps))]
 		ws, err := w.passWrites(ctx, t, steps, reason)
@@ -45,10 +45,10 @@ func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) e
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("keeping what %s cannot count: %w", w.Describe(t.Row), err)
+			return fmt.Errorf("keeping what %s cannot count: %w", w.DescribeRow(t.Row), err)
 		}
 		for _, s := range steps {
-			w.Kept(s.Change, s.Of()...)
+			w.CountKept(s.Change, s.Derivations()...)
 		}
 		t.Steps = t.Steps[len(steps):]
 	}
@@ -58,21 +58,21 @@ func (w *Work) pass(ctx context.Context, t *projections.Target, reason string) e
 // passWrites returns the writes, for one transaction, that keep steps: their dead
 // letters, and the ledger's position past them.
 func (w *Work) passWrites(ctx context.Context, t *projections.Target, steps []projections.Step, reason string) ([]store.Write, error) {
-	ds := seq.Map(steps, func(s projections.Step) deadletter.Letter { return w.parked(t, s, reason) })
-	if err := w.Fresh(); err != nil {
+	ds := seq.Map(steps, func(s projections.Step) deadletter.Letter { return w.parkedLetter(t, s, reason) })
+	if err := w.CheckAge(); err != nil {
 		return nil, err
 	}
 	first, last := steps[0].Position, steps[len(steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return append(w.Letters().Keeping(ds), owntable.PassLedger(ledger, w.ShardKey, first, last, w.First(), w.epoch(ledger))), nil
+	return append(w.Letters().Keeping(ds), owntable.PassLedger(ledger, w.ShardKey, first, last, w.FirstVersion(), w.epoch(ledger))), nil
 }
 
-// parked returns the dead letter of a step of a tally that its target cannot take. It has the
+// parkedLetter returns the dead letter of a step of a tally that its target cannot take. It has the
 // amounts, so it can be retried without the images of the record.
-func (w *Work) parked(t *projections.Target, s projections.Step, reason string) deadletter.Letter {
+func (w *Work) parkedLetter(t *projections.Target, s projections.Step, reason string) deadletter.Letter {
 	c := &w.Changes[s.Change]
 	return deadletter.Letter{
-		Kind: deadletter.Parked, Target: w.Describe(t.Row), Row: t.Row, Reason: reason,
+		Kind: deadletter.Parked, Target: w.DescribeRow(t.Row), Row: t.Row, Reason: reason,
 		ShardKey: w.ShardKey, Position: s.Position, Time: c.Time, Record: deadletter.KeysOf(c), Adds: s.Adds,
 	}
 }
@@ -85,26 +85,26 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 		return err
 	}
 	w.look(ref, ledger)
-	if err := w.passed(ctx); err != nil {
+	if err := w.readFrontier(ctx); err != nil {
 		return err
 	}
-	t.Steps = unseen(t.Steps, w.seen(ledger))
+	t.Steps = unseenSteps(t.Steps, w.seenPosition(ledger))
 	return nil
 }
 
 // KeptBy notes that the records of a batch that count for a target have a dead letter.
 func (w *Work) KeptBy(t *projections.Target) {
 	for _, s := range t.Steps {
-		w.Kept(s.Change, s.Of()...)
+		w.CountKept(s.Change, s.Derivations()...)
 	}
 	for _, change := range t.Asked {
-		w.Kept(change, t.Entity.Recomputes()...)
+		w.CountKept(change, t.Entity.Recomputes()...)
 	}
 }
 
-// Retry applies a dead letter again, and settles it. Package replay retries what a replay could not use.
-func (r *Runner) Retry(ctx context.Context, id string) error {
-	r, d, err := r.holding(ctx, id)
+// RetryLetter applies a dead letter again, and settles it. Package replay retries what a replay could not use.
+func (r *Runner) RetryLetter(ctx context.Context, id string) error {
+	r, d, err := r.findLetter(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -140,10 +140,10 @@ func (r *Runner) retryKind(ctx context.Context, d *deadletter.Letter) error {
 	return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, deadletter.ErrNoRetry)
 }
 
-// Discard deletes a dead letter without applying it. The result of discarding an
+// DiscardLetter deletes a dead letter without applying it. The result of discarding an
 // effect is as if its record had added nothing.
-func (r *Runner) Discard(ctx context.Context, id string) error {
-	r, d, err := r.holding(ctx, id)
+func (r *Runner) DiscardLetter(ctx context.Context, id string) error {
+	r, d, err := r.findLetter(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (r *Runner) Discard(ctx context.Context, id string) error {
 func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 	ledger := owntable.Ledger(r.Model.Name, d.Row)
 	for {
-		s, err := r.spread(ctx, ledger, projections.Sum(d.Adds))
+		s, err := r.spreadLedger(ctx, ledger, projections.SumAdds(d.Adds))
 		if err != nil {
 			return err
 		}
@@ -170,11 +170,11 @@ func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 		if err != nil {
 			return err
 		}
-		add, stale := owntable.AddLedger(ledger, s.adds, r.First()), []store.Write(nil)
-		if named, _ := owntable.LedgerRow(is).Lacks(owntable.LacksAll); named == "" {
+		add, stale := owntable.AddLedger(ledger, s.adds, r.FirstVersion()), []store.Write(nil)
+		if named, _ := owntable.LedgerRow(is).LackOf(owntable.LacksAll); named == "" {
 			const why = "a retry was broken off"
-			stale = r.lacking(lackOfAll, d.Row, why)
-			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.id(d.Row), why).Ops[0])
+			stale = r.lackLetterWrites(lackOfAll, d.Row, why)
+			add.Ops = append(add.Ops, owntable.LedgerRow(is).NoteLack(owntable.LacksAll, ledger, lackOfAll.letterID(d.Row), why).Ops[0])
 		}
 		err = r.Letters().Remove(ctx, d, slices.Concat(stale, s.values, []store.Write{add})...)
 		if err == nil {
@@ -184,7 +184,7 @@ func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 			return fmt.Errorf("%s: %w", d.Target, err)
 		}
 		// The letter was settled, or values are not as they were read.
-		if again, failed := r.moved(ctx, s); failed != nil || !again {
+		if again, failed := r.isMoved(ctx, s); failed != nil || !again {
 			return errors.Join(err, failed)
 		}
 	}
@@ -192,16 +192,16 @@ func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 
 // ShowLedger is show of a target that may refuse what its ledger says.
 func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
-	if err := r.show(ctx, target); !errors.Is(err, store.ErrRefused) {
+	if err := r.publishLedger(ctx, target); !errors.Is(err, store.ErrRefused) {
 		return err
 	}
 	return nil
 }
 
-// show publishes a target's ledger, and keeps or settles the letter of a row that refuses it; then the error wraps ErrRefused.
+// publishLedger publishes a target's ledger, and keeps or settles the letter of a row that refuses it; then the error wraps ErrRefused.
 // A row that does not exist, or is of no entity that shows anything, is left alone, without an
 // error. It reads both once.
-func (r *Runner) show(ctx context.Context, target store.Ref) error {
+func (r *Runner) publishLedger(ctx context.Context, target store.Ref) error {
 	rows, err := r.Get(ctx, []store.Ref{target, owntable.Ledger(r.Model.Name, target)})
 	if err != nil {
 		return err
@@ -220,8 +220,8 @@ func (r *Runner) show(ctx context.Context, target store.Ref) error {
 // The write is conditional on what was read. If the row has changed since, it is shown by what it is now (reclaim), so a later
 // value is never replaced by an earlier one. ErrRefused says that the row has no room.
 func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger value.Item) error {
-	e := r.publisher(target)
-	if _, err := r.unshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger); err != nil {
+	e := r.publishedEntity(target)
+	if _, err := r.settleUnshown(ctx, owntable.Ledger(r.Model.Name, target), target, e, ledger); err != nil {
 		return err
 	}
 	if !isGroup(e) {
@@ -232,13 +232,13 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 			return nil
 		}
 	}
-	if k := r.shower(e); k != nil {
+	if k := r.showingKind(e); k != nil {
 		return k.Show(ctx, r, target)
 	}
 	if isGroup(e) {
 		return r.showSummary(ctx, target, e, row, ledger)
 	}
-	wr := r.publishWrite(target, e, r.based(ledger))
+	wr := r.publishWrite(target, e, r.withVersion(ledger))
 	if len(wr.Ops) == 0 {
 		return nil
 	}
@@ -257,14 +257,14 @@ func (r *Runner) showWrite(ctx context.Context, target store.Ref, e *model.Entit
 	case errors.Is(out[0].Err, store.ErrRefused):
 		return false, out[0].Err
 	}
-	return true, r.reclaim(ctx, target, e, out[0].Row, ledger)
+	return true, r.reclaimRow(ctx, target, e, out[0].Row, ledger)
 }
 
 // RetryFix corrects a thing for which a change of its source row is kept as a dead letter. The
 // source is read after the position of the change, so the thing has no older one afterwards.
 // refused reports that the thing was refused again.
 func (r *Runner) RetryFix(ctx context.Context, d *deadletter.Letter, f Fix) (refused bool, err error) {
-	err = r.Correct(ctx, f, d.ID+": "+d.Target, func() events.Position { return FixedAt(d.Position, r.Store.Tip().Seen) })
+	err = r.ApplyFix(ctx, f, d.ID+": "+d.Target, func() events.Position { return FixedAt(d.Position, r.Store.Tip().Seen) })
 	var unfixable Unfixable
 	switch {
 	case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):

@@ -96,7 +96,7 @@ func TestPendingDocuments(t *testing.T) {
 			if rng.IntN(4) == 0 {
 				writing = nil
 			}
-			_, n, err := document.Write(context.Background(), r, []runner.Batch{b}, writing)
+			_, n, err := document.WriteDocuments(context.Background(), r, []runner.Batch{b}, writing)
 			failtest.On(t, err)
 			pending += n
 		}
@@ -141,9 +141,9 @@ func TestPendingDocuments(t *testing.T) {
 				key := store.Key{Partition: value.OfString(fmt.Sprint("ALBUM#", n)), Sort: value.OfString("METADATA")}
 				row, err := r.GetRow(context.Background(), store.Ref{Table: "gallery", Key: key})
 				failtest.On(t, err)
-				want, there := document.Of(m, of, m.Tables[0].Classify(row), key, row)
+				want, there := document.DocumentOf(m, of, m.Tables[0].Classify(row), key, row)
 				if row == nil || !there {
-					want = search.Document{Index: document.Index(m, of), ID: search.ID(key)}
+					want = search.Document{Index: document.IndexName(m, of), ID: search.ID(key)}
 					if hits, err := ix.Search(context.Background(), search.Query{Index: want.Index, Limit: 100}); err != nil || contains(hits, want.ID) {
 						t.Errorf("seed %d: %s is found, and its row is gone: %v", seed, want.ID, err)
 					}
@@ -173,7 +173,7 @@ func TestPendingWhileWritten(t *testing.T) {
 		for s.pull() > 0 {
 		}
 		c, _ := projections.NewChange(m.Tables[0], &s.records[len(s.records)-1].rec)
-		if _, n, err := document.Write(t.Context(), r, []runner.Batch{{Changes: []projections.Change{c}}}, nil); err != nil || n != 1 {
+		if _, n, err := document.WriteDocuments(t.Context(), r, []runner.Batch{{Changes: []projections.Change{c}}}, nil); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 	}
@@ -199,9 +199,9 @@ func TestPendingNever(t *testing.T) {
 	key := value.NewItem(value.Attr{Name: "PK", Value: value.OfString("ALBUM#" + strings.Repeat("x", 600))}, value.Attr{Name: "SK", Value: value.OfString("METADATA")})
 	row := key.With(value.Attr{Name: "EntityType", Value: value.OfString("Album")}).With(value.Attr{Name: "title", Value: value.OfString("sea")}).With(value.Attr{Name: "isPublic", Value: value.OfString("true")})
 	c, ok := projections.NewChange(s.model.Tables[0], &events.Record{Position: events.PositionOf(1), Keys: key, New: row})
-	_, n, err := document.Write(t.Context(), s.runner(nil), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
+	_, n, err := document.WriteDocuments(t.Context(), s.runner(nil), []runner.Batch{{ShardKey: "s", Changes: []projections.Change{c}}}, nil)
 	letters := 0
-	failtest.On(t, s.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+	failtest.On(t, s.runner(nil).EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 		if letters++; d.Kind != deadletter.Document {
 			t.Errorf("%+v", d)
 		}
@@ -217,7 +217,7 @@ func TestPendingOfAnother(t *testing.T) {
 	s := newSearching(t)
 	defer s.close()
 	r := s.runner(nil)
-	out, err := s.store.Write(t.Context(), []store.Write{owntable.Pend(r.Model.Name, r.Generation, r.Model.Name+"-others", "S1:aS1:b", events.PositionOf(7))})
+	out, err := s.store.Write(t.Context(), []store.Write{owntable.PendDocument(r.Model.Name, r.Generation, r.Model.Name+"-others", "S1:aS1:b", events.PositionOf(7))})
 	failtest.On(t, err)
 	failtest.On(t, out[0].Err)
 	if done, err := document.CatchUp(t.Context(), r); done != 0 || err != nil {

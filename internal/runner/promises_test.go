@@ -465,9 +465,9 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 			switch {
 			case err != nil || len(ids) == 0:
 			case cmd == "retry":
-				err = h.runner(b).Retry(context.Background(), ids[0])
+				err = h.runner(b).RetryLetter(context.Background(), ids[0])
 			default:
-				err = h.runner(b).Discard(context.Background(), ids[0])
+				err = h.runner(b).DiscardLetter(context.Background(), ids[0])
 			}
 			if err = errors.Join(err, h.jobs(nil)); errors.Is(err, store.ErrRefused) {
 				return nil
@@ -478,7 +478,7 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 		n := 0
 		err := s.do(func(h *harness) (err error) {
 			for _, id := range ids {
-				if err := h.runner(nil).Retry(context.Background(), id); err != nil {
+				if err := h.runner(nil).RetryLetter(context.Background(), id); err != nil {
 					return err
 				}
 				n++
@@ -489,7 +489,7 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 	case cmd == "discard":
 		err := s.do(func(h *harness) error {
 			for _, id := range ids {
-				if err := h.runner(nil).Discard(context.Background(), id); err != nil {
+				if err := h.runner(nil).DiscardLetter(context.Background(), id); err != nil {
 					return err
 				}
 			}
@@ -503,7 +503,7 @@ func (s *script) kept(cmd string, words []string, args map[string]string) (strin
 // dead lists what is kept, and its ids, in the order of records.
 func (h *harness) dead() (string, []string, error) {
 	var all []deadletter.Letter
-	err := h.runner(nil).Dead(context.Background(), func(d deadletter.Letter) error {
+	err := h.runner(nil).EachDeadLetter(context.Background(), func(d deadletter.Letter) error {
 		all = append(all, d)
 		return nil
 	})

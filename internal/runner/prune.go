@@ -83,9 +83,9 @@ const batchLife = 15 * time.Minute
 // ErrOld says that a batch is too old and must be read again.
 var ErrOld = errors.New("the batch was read too long ago")
 
-// Fresh returns ErrOld if the batch was read too long ago to be applied.
-func (w *Work) Fresh() error {
-	now := w.Moment()
+// CheckAge returns ErrOld if the batch was read too long ago to be applied.
+func (w *Work) CheckAge() error {
+	now := w.MonotonicNow()
 	if !w.Read.IsZero() && max(now.Sub(w.Read), now.Round(0).Sub(w.Read)) > batchLife {
 		return ErrOld
 	}
@@ -126,8 +126,8 @@ func (w *Work) met(ledger store.Ref, epoch value.Value) {
 	w.epochs[ledger.Key.Partition.Text()] = epoch
 }
 
-// passed reads the frontier of the batch's shard, if an epoch was met since it was read last.
-func (w *Work) passed(ctx context.Context) error {
+// readFrontier reads the frontier of the batch's shard, if an epoch was met since it was read last.
+func (w *Work) readFrontier(ctx context.Context) error {
 	if !w.looked {
 		return nil
 	}
@@ -145,9 +145,9 @@ type Looked struct {
 	rows     map[string]value.Item // by partition key
 }
 
-// Look reads the ledgers that changes count in and that are probably pruned. A caller that reads the
+// ReadPrunedLedgers reads the ledgers that changes count in and that are probably pruned. A caller that reads the
 // frontier of the shard anyway calls it before, and so saves a second reading.
-func (r *Runner) Look(ctx context.Context, changes []projections.Change) (Looked, error) {
+func (r *Runner) ReadPrunedLedgers(ctx context.Context, changes []projections.Change) (Looked, error) {
 	if r.Pruned == nil {
 		return Looked{}, nil
 	}
@@ -159,7 +159,7 @@ func (r *Runner) Look(ctx context.Context, changes []projections.Change) (Looked
 		}
 	}
 	rows, err := r.Get(ctx, refs)
-	out := Looked{Idle: r.idle(changes, g), rows: make(map[string]value.Item, len(rows))}
+	out := Looked{Idle: r.asksNothing(changes, g), rows: make(map[string]value.Item, len(rows))}
 	for i, row := range rows {
 		out.rows[refs[i].Key.Partition.Text()] = row
 	}
@@ -194,7 +194,7 @@ func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, led
 	for i, row := range rows {
 		w.look(refs[i], row)
 	}
-	if err := w.passed(ctx); err != nil {
+	if err := w.readFrontier(ctx); err != nil {
 		return nil, err
 	}
 	for i, t := range of {
@@ -224,8 +224,8 @@ func (w *Work) ReadFrontier(ctx context.Context) (events.Position, error) {
 	return w.frontier, nil
 }
 
-// seen returns the position up to which a ledger includes the records of the batch's shard.
-func (w *Work) seen(ledger value.Item) events.Position {
+// seenPosition returns the position up to which a ledger includes the records of the batch's shard.
+func (w *Work) seenPosition(ledger value.Item) events.Position {
 	at := owntable.LedgerRow(ledger).PositionIn(w.ShardKey)
 	if w.frontier.Compare(at) > 0 {
 		return w.frontier
@@ -233,9 +233,9 @@ func (w *Work) seen(ledger value.Item) events.Position {
 	return at
 }
 
-// prune removes redundant positions from ledgers that the batch has read
+// prunePositions removes redundant positions from ledgers that the batch has read
 // anyway.
-func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
+func (w *Work) prunePositions(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var rows [][]owntable.Applied
 	var of []*projections.Target
 	for _, t := range w.Targets {
@@ -243,7 +243,7 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 			rows, of = append(rows, owntable.Positions(row)), append(of, t)
 		}
 	}
-	redundant, err := w.Redundant(ctx, rows)
+	redundant, err := w.RedundantShards(ctx, rows)
 	if err != nil {
 		return err
 	}
@@ -257,9 +257,9 @@ func (w *Work) prune(ctx context.Context, ledgers map[*projections.Target]value.
 	return err
 }
 
-// Redundant returns which shards' positions may be removed from rows that were read, given
+// RedundantShards returns which shards' positions may be removed from rows that were read, given
 // the positions that each of them holds. It returns none for a row with few positions.
-func (w *Work) Redundant(ctx context.Context, rows [][]owntable.Applied) ([][]string, error) {
+func (w *Work) RedundantShards(ctx context.Context, rows [][]owntable.Applied) ([][]string, error) {
 	most := w.MostPositions
 	if most == 0 {
 		most = mostPositions
@@ -303,15 +303,15 @@ func (w *Work) frontiersOf(ctx context.Context, keys []string) ([]Frontier, erro
 	return w.Frontiers(ctx, keys)
 }
 
-// Reads returns a runner of records of streams: the frontiers of shards are their checkpoints.
-func (r *Runner) Reads() *Runner {
+// ForStreams returns a runner of records of streams: the frontiers of shards are their checkpoints.
+func (r *Runner) ForStreams() *Runner {
 	in := *r
-	in.Frontiers, in.Pruned = r.checkpoints, &prunedLedgers{}
+	in.Frontiers, in.Pruned = r.readCheckpoints, &prunedLedgers{}
 	return &in
 }
 
-// checkpoints reads how far shards are applied, by their checkpoints.
-func (r *Runner) checkpoints(ctx context.Context, shardKeys []string) ([]Frontier, error) {
+// readCheckpoints reads how far shards are applied, by their checkpoints.
+func (r *Runner) readCheckpoints(ctx context.Context, shardKeys []string) ([]Frontier, error) {
 	refs := make([]store.Ref, len(shardKeys))
 	for i, key := range shardKeys {
 		refs[i] = owntable.CheckpointOf(r.Model.Name, key)

@@ -50,7 +50,7 @@ func TestLanesLeave(t *testing.T) {
 					changes = append(changes, c)
 					h.done[n+1] = true
 				}
-				_, err := r.Rows(t.Context(), runner.Batch{ShardKey: shardKey, Changes: changes})
+				_, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: shardKey, Changes: changes})
 				failtest.On(t, err)
 			}
 			for i, shardKey := range []string{"old of a run", "other of run", "new of a run"} {
@@ -117,7 +117,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 		}
 		r, now := h.runner(nil), time.Now()
 		r.Mono = func() time.Time { return now.Add(16 * time.Minute) }
-		if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now}); err == nil {
+		if _, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now}); err == nil {
 			t.Errorf("%s: a batch of 16 minutes ago was applied", name)
 		}
 		for _, row := range h.scan("weir") {
@@ -127,11 +127,11 @@ func TestOldBatchesAreDropped(t *testing.T) {
 		}
 		slept := r.Mono // the clock that nobody sets stood still, the other one did not
 		r.Mono = func() time.Time { return slept().Round(0) }
-		if _, err := r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now}); err == nil {
+		if _, err := r.ApplyRows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: now}); err == nil {
 			t.Errorf("%s: a batch from before a sleep was applied", name)
 		}
 		r.Mono = nil
-		_, err = r.Rows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: time.Now()})
+		_, err = r.ApplyRows(t.Context(), runner.Batch{ShardKey: "l", Changes: changes, Read: time.Now()})
 		failtest.On(t, err)
 	}
 }

@@ -103,8 +103,8 @@ func (r *Runner) AtOnce(most int) int {
 	return most
 }
 
-// Moment returns the present time by the monotonic clock.
-func (r *Runner) Moment() time.Time {
+// MonotonicNow returns the present time by the monotonic clock.
+func (r *Runner) MonotonicNow() time.Time {
 	if r.Mono != nil {
 		return r.Mono()
 	}
@@ -168,18 +168,18 @@ func (r *Result) Add(d Result) {
 	}
 }
 
-// rows applies a batch to everything derived except search, and hands the work of each part
+// applyParts applies a batch to everything derived except search, and hands the work of each part
 // of it to done.
-func (r *Runner) rows(ctx context.Context, b Batch, done func(*Work)) error {
+func (r *Runner) applyParts(ctx context.Context, b Batch, done func(*Work)) error {
 	if len(r.Kinds) == 0 {
 		return errNoKinds
 	}
-	b, err := r.viewed(ctx, b)
+	b, err := r.withView(ctx, b)
 	if err != nil {
 		return err
 	}
-	for _, part := range r.phases(b) {
-		w, err := r.gathered(ctx, part)
+	for _, part := range r.splitPhases(b) {
+		w, err := r.applyGathered(ctx, part)
 		if err != nil {
 			return err
 		}
@@ -188,20 +188,20 @@ func (r *Runner) rows(ctx context.Context, b Batch, done func(*Work)) error {
 	return nil
 }
 
-// Rows applies a batch to everything derived except search. After an error, apply the
+// ApplyRows applies a batch to everything derived except search. After an error, apply the
 // same batch again: some of its effects may have been written.
-func (r *Runner) Rows(ctx context.Context, b Batch) (n Result, err error) {
-	err = r.rows(ctx, b, func(w *Work) { w.results(func(int) *Result { return &n }) })
+func (r *Runner) ApplyRows(ctx context.Context, b Batch) (n Result, err error) {
+	err = r.applyParts(ctx, b, func(w *Work) { w.addResults(func(int) *Result { return &n }) })
 	if err != nil {
 		return Result{}, err
 	}
 	return n, nil
 }
 
-// gathered applies changes that can be gathered into one write for each target.
+// applyGathered applies changes that can be gathered into one write for each target.
 // Record comes before Apply for all kinds, and Mend after it, so a kind may rely on what others
 // have stored. After an error the batch is applied again as a whole.
-func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
+func (r *Runner) applyGathered(ctx context.Context, b Batch) (*Work, error) {
 	g, parts := Fold(r.Kinds, r.Model, b.Changes)
 	w := NewWork(r, b, g)
 	for _, step := range []func(Part) error{
@@ -221,7 +221,7 @@ func (r *Runner) gathered(ctx context.Context, b Batch) (*Work, error) {
 	if err := w.freeClaims(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.moves(ctx); err != nil {
+	if err := w.moveOldRows(ctx); err != nil {
 		return nil, err
 	}
 	return w, w.faults(ctx)
@@ -239,14 +239,14 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 		for _, p := range parts {
 			p.Fold(i, &changes[i])
 		}
-		g.Check(i, &changes[i])
+		g.CheckRow(i, &changes[i])
 	}
 	return g, parts
 }
 
-// idle reports whether changes, as they were folded, ask for nothing, as most of weir's own do that come back by the stream: to apply them
+// asksNothing reports whether changes, as they were folded, ask for nothing, as most of weir's own do that come back by the stream: to apply them
 // does nothing. It is pure.
-func (r *Runner) idle(changes []projections.Change, g *projections.Gathered) bool {
+func (r *Runner) asksNothing(changes []projections.Change, g *projections.Gathered) bool {
 	if slices.Contains(g.Touched, true) {
 		return false
 	}
@@ -267,8 +267,8 @@ func (r *Runner) DocumentsOf(c *projections.Change) (docs []search.Document) {
 	return seq.Flat(r.Kinds, func(k Kind) []search.Document { return k.Documents(r.Model, c) })
 }
 
-// count counts a change once.
-func count(touched, kept bool) Counts {
+// countChange counts a change once.
+func countChange(touched, kept bool) Counts {
 	switch {
 	case kept:
 		return Counts{Dead: 1}
@@ -301,15 +301,15 @@ func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 	if b.View == nil {
 		b.View = &View{} // of a store that has no catalog
 	}
-	return &Work{Runner: r.seeing(&b.View.CatalogRow), Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
+	return &Work{Runner: r.hidingPending(&b.View.CatalogRow), Batch: b, Gathered: g, kept: make([]bool, len(b.Changes))}
 }
 
 // IsKept reports whether something of the i-th change is kept as a dead letter.
 func (w *Work) IsKept(i int) bool { return w.kept[i] }
 
-// Kept counts the i-th change as one of which something is kept as a dead letter: what it asks of the derivations, or
+// CountKept counts the i-th change as one of which something is kept as a dead letter: what it asks of the derivations, or
 // all that it asks if none is named.
-func (w *Work) Kept(i int, derivations ...string) {
+func (w *Work) CountKept(i int, derivations ...string) {
 	w.kept[i] = true
 	if w.lost == nil {
 		w.lost = map[projections.Ask]bool{}
@@ -322,12 +322,12 @@ func (w *Work) Kept(i int, derivations ...string) {
 	}
 }
 
-// results adds each change to the result that to returns for it.
+// addResults adds each change to the result that to returns for it.
 // A change counts once, however many derivations ask for it; what a derivation lost counts as dead for it alone.
-func (w *Work) results(to func(i int) *Result) {
+func (w *Work) addResults(to func(i int) *Result) {
 	for i, touched := range w.Touched {
 		r := to(i)
-		r.Counts.Add(count(touched || w.Index != nil && len(w.DocumentsOf(&w.Changes[i])) > 0, w.kept[i]))
+		r.Counts.Add(countChange(touched || w.Index != nil && len(w.DocumentsOf(&w.Changes[i])) > 0, w.kept[i]))
 		if w.kept[i] {
 			r.DeadAt = append(r.DeadAt, w.Changes[i].Position)
 		}
@@ -382,17 +382,17 @@ func (r *Runner) GetRow(ctx context.Context, ref store.Ref) (value.Item, error) 
 	return store.GetRow(ctx, r.Store, ref)
 }
 
-// Transacted turns the error of a transaction into an outcome: false without an error if
+// TransactionOutcome turns the error of a transaction into an outcome: false without an error if
 // a condition failed or another transaction was in the way.
-func Transacted(err error) (bool, error) {
+func TransactionOutcome(err error) (bool, error) {
 	if errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Present returns the condition that a row exists.
-func (r *Runner) Present(table string) []store.Test {
+// ExistsCondition returns the condition that a row exists.
+func (r *Runner) ExistsCondition(table string) []store.Test {
 	t := r.Model.Table(table)
 	return []store.Test{{Attr: t.Key.Partition.Name, Is: store.Exists}}
 }
@@ -404,10 +404,10 @@ func Attr(name string, v value.Value) value.Attr { return value.Attr{Name: name,
 // changes arrive late: twice as long as a stream keeps its records.
 const tombstoneLife = 48 * time.Hour
 
-// Expiry returns when a row of our own table expires that is of no use once every older
+// OwnRowExpiry returns when a row of our own table expires that is of no use once every older
 // change has arrived.
 // In a generation that is not verified, a builder may still hold what it read before.
-func (r *Runner) Expiry() value.Value {
+func (r *Runner) OwnRowExpiry() value.Value {
 	return value.OfInt(r.Now().Add(max(tombstoneLife, r.markExpiry)).Unix())
 }
 
@@ -416,7 +416,7 @@ func (w *Work) faults(ctx context.Context) error {
 	var ds []deadletter.Letter
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]
-		w.Kept(w.FaultOf[i], f.Derivation)
+		w.CountKept(w.FaultOf[i], f.Derivation)
 		ds = append(ds, deadletter.Unusable(c, w.ShardKey, f.Derivation, f.Reason))
 	}
 	return w.Letters().KeepAll(ctx, ds)

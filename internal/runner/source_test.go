@@ -55,7 +55,7 @@ func TestManyShardsAreResumedAtOnce(t *testing.T) {
 	r := &runner.Runner{Kinds: kinds.All(), Model: m, Store: counted, Now: time.Now}
 	for fence := int64(1); fence <= 2; fence++ {
 		counted.n = 0
-		rows := (&reader.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).Stepper()
+		rows := (&reader.Follower{Runner: r, Source: &leased{Store: db, fence: fence}}).NewStepper()
 		if _, _, err := rows.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}

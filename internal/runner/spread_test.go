@@ -121,7 +121,7 @@ func TestSpreadTogether(t *testing.T) {
 	one := func(r *runner.Runner, i int) {
 		b := h.batch(i)
 		b.ShardKey = fmt.Sprint(b.ShardKey, i)
-		_, err := r.Rows(t.Context(), b)
+		_, err := r.ApplyRows(t.Context(), b)
 		failtest.On(t, err)
 	}
 	for _, line := range []func(i int) string{func(i int) string {
@@ -178,7 +178,7 @@ func TestSpreadVerified(t *testing.T) {
 	for i := range out {
 		failtest.On(t, out[i].Err)
 	}
-	h.set(ledger, owntable.Sum("tags"), value.OfInt(9))
+	h.set(ledger, owntable.SumAccumulator("tags"), value.OfInt(9))
 	if n := strings.Count(h.audit(), "\n") + 1; n < 206 {
 		t.Errorf("verify finds %d differences, want 206: %.300s", n, h.audit())
 	}
@@ -233,7 +233,7 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	defer h.close()
 	h.each(0, 3, tagOf)
 	ledger := owntable.Ledger("films", theMovie)
-	sum := owntable.Sum("ratings")
+	sum := owntable.SumAccumulator("ratings")
 	set := func(v value.Value) (was value.Value) {
 		rows, err := h.store.Get(t.Context(), []store.Ref{ledger})
 		failtest.On(t, err)
@@ -245,7 +245,7 @@ func TestSpreadRetriedTogether(t *testing.T) {
 	was := set(value.OfString("no number")) // something else wrote it
 	h.each(3, 4, func(int) string { return strings.Replace(tagOf(0), "USER#0", "USER#3", 1) })
 	set(was)
-	value0 := owntable.Held("tags", fmt.Sprintf("%036d", 0))
+	value0 := owntable.DistinctAmount("tags", fmt.Sprintf("%036d", 0))
 	r := h.runner(nil)
 	r.Store = &overtaken{h.store, func() {
 		rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
@@ -255,7 +255,7 @@ func TestSpreadRetriedTogether(t *testing.T) {
 		failtest.On(t, out[0].Err)
 	}}
 	for id := range h.letters() {
-		failtest.On(t, r.Retry(t.Context(), id))
+		failtest.On(t, r.RetryLetter(t.Context(), id))
 	}
 	rows, err := h.store.Get(t.Context(), []store.Ref{owntable.ValueAt(ledger, value0)})
 	failtest.On(t, err)

@@ -67,7 +67,7 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	}
 	still := map[string]string{}
 	stopped := func(table, shard, why string) { still[table+" "+shard] = why }
-	step := (&reader.Follower{Runner: r, Source: s, Stopped: stopped}).Stepper()
+	step := (&reader.Follower{Runner: r, Source: s, Stopped: stopped}).NewStepper()
 	for range 10 {
 		if _, _, err := step.Step(t.Context()); !errors.Is(err, owntable.ErrRow) {
 			t.Fatalf("all shards of a store must wait: %v", err)
@@ -76,7 +76,7 @@ func TestStuckShardOfAnOrder(t *testing.T) {
 	if posts() > 0 || len(still) > 0 {
 		t.Fatalf("%d posts, %v", posts(), still)
 	}
-	step = (&reader.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).Stepper()
+	step = (&reader.Follower{Runner: r, Source: &leased{Store: s, fence: 1}, Stopped: stopped}).NewStepper()
 	for range 10 {
 		_, _, err := step.Step(t.Context())
 		failtest.On(t, err)

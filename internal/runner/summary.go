@@ -20,9 +20,9 @@ import (
 // A group that shows the latest of its rows, too, is recomputed as any such row is (package status): each recompute
 // raises the ledger's version, reads the facts after that, and shows them with what the ledger of this version says.
 
-// Lapsed reports whether a row that weir makes has a time to live of its own that is over. Such a row is changed where it
+// IsLapsed reports whether a row that weir makes has a time to live of its own that is over. Such a row is changed where it
 // stands, and is not made again: TTL may have deleted it.
-func Lapsed(r *Runner, p *projections.Put) bool {
+func IsLapsed(r *Runner, p *projections.Put) bool {
 	return p.Image != nil && p.Rule.Into.ExpiresMade() && p.Rule.Into.Table.Expired(p.Image, r.Now())
 }
 
@@ -32,12 +32,12 @@ func showsNothing(wr *store.Write) bool { return len(wr.Ops) == 0 && !wr.Delete 
 // summaryWrite makes the row of a group show what its ledger says: it makes the row, changes
 // it, or deletes it, unless the row shows something newer or weir did not write it. latest is what a recompute adds.
 func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item, latest ...value.Attr) store.Write {
-	if r.hidden || r.Pending(e.Group.Rows.Name) {
+	if r.hidden || r.IsPending(e.Group.Rows.Name) {
 		return store.Write{}
 	}
 	n := VersionOf(b)
 	notNewer := store.Test{Attr: owntable.Version, Is: store.Le, Value: n}
-	row, there := projections.Summary(e.Group, r.Shows(e), target.Key, b)
+	row, there := projections.SummaryRow(e.Group, r.ShownTallies(e), target.Key, b)
 	if !there {
 		return store.Write{Ref: target, Delete: true, If: store.Cond{{notNewer}}}
 	}
@@ -45,10 +45,10 @@ func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item, l
 	key := e.Table.Key
 	wr := store.Write{Ref: target, If: store.Cond{{{Attr: key.Partition.Name, Is: store.Absent}, notNewer}}}
 	if e.Table.Expired(row, r.Now()) { // TTL may have deleted it
-		wr.If = store.Cond{r.Present(e.Table.Name), {notNewer}}
+		wr.If = store.Cond{r.ExistsCondition(e.Table.Name), {notNewer}}
 	}
 	wr.Ops = e.Table.AssignRow(row)
-	shown, _ := projections.Published(r.Shows(e), b)
+	shown, _ := projections.PublishedValues(r.ShownTallies(e), b)
 	for _, a := range append(shown, latest...) {
 		if a.Value.IsMissing() {
 			wr.Ops = append(wr.Ops, store.Assign(a.Name, a.Value))
@@ -60,7 +60,7 @@ func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item, l
 
 // GroupAt returns the entity of a group that shows the latest of its rows and has a row at this key, nil for none.
 func (r *Runner) GroupAt(target store.Ref) *model.Entity {
-	if e := r.publisher(target); isGroup(e) && e.IsRecomputed() {
+	if e := r.publishedEntity(target); isGroup(e) && e.IsRecomputed() {
 		return e
 	}
 	return nil
@@ -77,7 +77,7 @@ func (r *Runner) ShowGroup(target store.Ref, e *model.Entity, row, ledger value.
 	case other && r.Model.Table(target.Table).Classify(row) != e:
 		return wr, notTheirs(e)
 	case other, row != nil && value.Compare(row.Get(owntable.Version), VersionOf(ledger)) > 0:
-		wr.If = store.Cond{r.Present(e.Table.Name), version}
+		wr.If = store.Cond{r.ExistsCondition(e.Table.Name), version}
 	}
 	wr.Return = true
 	return wr, nil
@@ -97,11 +97,11 @@ func isGroup(e *model.Entity) bool { return e != nil && e.Group != nil }
 
 // showSummary makes the row of a group, as read, show its ledger.
 func (r *Runner) showSummary(ctx context.Context, target store.Ref, e *model.Entity, row, ledger value.Item) error {
-	wr := r.summaryWrite(target, e, r.based(ledger))
+	wr := r.summaryWrite(target, e, r.withVersion(ledger))
 	if showsNothing(&wr) {
 		return nil
 	}
-	if !Shows(row, &wr) {
+	if !AlreadyShows(row, &wr) {
 		if _, err := r.showWrite(ctx, target, e, wr, ledger); err != nil {
 			return err
 		}
@@ -113,5 +113,5 @@ func (r *Runner) showSummary(ctx context.Context, target store.Ref, e *model.Ent
 	if err != nil {
 		return err
 	}
-	return r.Expire(ctx, []store.Ref{target}, []value.Item{ledger})
+	return r.ExpireLedgers(ctx, []store.Ref{target}, []value.Item{ledger})
 }

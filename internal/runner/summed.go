@@ -6,25 +6,25 @@ import (
 	"weir/internal/projections"
 )
 
-// Summed applies to ledgers, and to what targets show, what many changes come to: the sums of
+// ApplySums applies to ledgers, and to what targets show, what many changes come to: the sums of
 // targets, whose steps name no change, and of rows that show something, or have claims on
 // unique values, one change from what they were to what they are. Its store must be one that
 // nothing else writes. The changes of the batch must not be empty.
-func (r *Runner) Summed(ctx context.Context, b Batch, sums []*projections.Target) error {
-	b, err := r.viewed(ctx, b)
+func (r *Runner) ApplySums(ctx context.Context, b Batch, sums []*projections.Target) error {
+	b, err := r.withView(ctx, b)
 	if err != nil {
 		return err
 	}
 	g := projections.NewGathered(len(b.Changes))
 	for _, s := range sums {
-		t := g.Target(s.Row, s.Entity)
+		t := g.TargetOf(s.Row, s.Entity)
 		for _, step := range s.Steps {
 			step.Position = b.Changes[0].Position
 			t.Steps = append(t.Steps, step)
 		}
 	}
 	for i := range b.Changes {
-		g.Check(i, &b.Changes[i])
+		g.CheckRow(i, &b.Changes[i])
 	}
 	w := NewWork(r, b, g)
 	if err := w.CountTallies(ctx); err != nil {

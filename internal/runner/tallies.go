@@ -42,18 +42,18 @@ func (w *Work) CountTallies(ctx context.Context) error {
 	for t := range ledgers { // steps that were seen before still belong to this batch
 		t.Steps = steps[t]
 	}
-	if err := w.prune(ctx, ledgers); err != nil {
+	if err := w.prunePositions(ctx, ledgers); err != nil {
 		return err
 	}
 	for _, t := range w.Targets {
 		if b, ok := ledgers[t]; ok {
-			if _, err := w.unshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b); err != nil {
+			if _, err := w.settleUnshown(ctx, owntable.Ledger(w.Model.Name, t.Row), t.Row, t.Entity, b); err != nil {
 				return err
 			}
 		}
 	}
 	for t := range ledgers { // a row with a status shows everything derived on it at once
-		if w.shower(t.Entity) != nil {
+		if w.showingKind(t.Entity) != nil {
 			t.Recompute = t.Recompute || projections.Publishes(t.Entity)
 			delete(ledgers, t)
 		}
@@ -61,7 +61,7 @@ func (w *Work) CountTallies(ctx context.Context) error {
 	if err := w.readLedgers(ctx, ledgers); err != nil {
 		return err
 	}
-	return w.publish(ctx, ledgers)
+	return w.publishLedgers(ctx, ledgers)
 }
 
 // count does statement 1 (countWrite) for each target and handles the outcomes. It
@@ -69,8 +69,8 @@ func (w *Work) CountTallies(ctx context.Context) error {
 func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (again []*projections.Target, err error) {
 	cs := make([]counting, len(targets))
 	for i, t := range targets {
-		part := projections.Target{Row: t.Row, Steps: fitting(t.Steps)}
-		cs[i] = counting{target: part, total: part.Total()}
+		part := projections.Target{Row: t.Row, Steps: fittingSteps(t.Steps)}
+		cs[i] = counting{target: part, total: part.TotalAmounts()}
 	}
 	out, err := w.countWrites(ctx, cs)
 	if err != nil {
@@ -81,7 +81,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 			w.look(owntable.Ledger(w.Model.Name, t.Row), out[i].Row)
 		}
 	}
-	if err := w.passed(ctx); err != nil {
+	if err := w.readFrontier(ctx); err != nil {
 		return nil, err
 	}
 	for i, t := range targets {
@@ -92,7 +92,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 		case out[i].Err == nil:
 			ledgers[t] = out[i].Row
 		case errors.Is(out[i].Err, store.ErrRefused):
-			err = w.pass(ctx, t, out[i].Err.Error())
+			err = w.passSteps(ctx, t, out[i].Err.Error())
 		default:
 			again = w.counted(t, out[i].Row, ledgers, again)
 		}
@@ -107,9 +107,9 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 // below store.MaxExpressionBytes and store.MaxOperators.
 const addsAtOnce = owntable.AddsAtOnce
 
-// fitting returns the first of some steps, as many as one write can add, and at least one. With
+// fittingSteps returns the first of some steps, as many as one write can add, and at least one. With
 // values of a distinct that write is a transaction.
-func fitting(steps []projections.Step) []projections.Step {
+func fittingSteps(steps []projections.Step) []projections.Step {
 	adds := 0
 	for _, s := range steps {
 		adds += len(s.Adds)
@@ -137,21 +137,21 @@ func fitting(steps []projections.Step) []projections.Step {
 func (w *Work) countWrite(t *projections.Target, total []value.Attr) store.Write {
 	first, last := t.Steps[0].Position, t.Steps[len(t.Steps)-1].Position
 	ledger := owntable.Ledger(w.Model.Name, t.Row)
-	return owntable.CountLedger(ledger, w.ShardKey, first, last, total, w.First(), w.epoch(ledger))
+	return owntable.CountLedger(ledger, w.ShardKey, first, last, total, w.FirstVersion(), w.epoch(ledger))
 }
 
 // counted handles a ledger whose condition failed. If it has seen all steps, its values
 // are published. If it has seen some, these are left out and the rest is sent again.
 func (w *Work) counted(t *projections.Target, row value.Item, ledgers map[*projections.Target]value.Item, again []*projections.Target) []*projections.Target {
-	if t.Steps = unseen(t.Steps, w.seen(row)); len(t.Steps) > 0 {
+	if t.Steps = unseenSteps(t.Steps, w.seenPosition(row)); len(t.Steps) > 0 {
 		return append(again, t)
 	}
 	ledgers[t] = row
 	return again
 }
 
-// unseen leaves out the first steps, which are not behind an offset.
-func unseen(steps []projections.Step, seen events.Position) []projections.Step {
+// unseenSteps leaves out the first steps, which are not behind an offset.
+func unseenSteps(steps []projections.Step, seen events.Position) []projections.Step {
 	for len(steps) > 0 && steps[0].Position.Compare(seen) <= 0 {
 		steps = steps[1:]
 	}
@@ -178,9 +178,9 @@ func (w *Work) readLedgers(ctx context.Context, ledgers map[*projections.Target]
 	return nil
 }
 
-// publish does statement 2 (publishWrite) for each ledger that was read. An empty one whose
+// publishLedgers does statement 2 (publishWrite) for each ledger that was read. An empty one whose
 // target is gone will expire; that of a target which is there again is kept.
-func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
+func (w *Work) publishLedgers(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	var ws, keep []store.Write
 	var of []*projections.Target
 	var entities []*model.Entity
@@ -196,9 +196,9 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 			keep = append(keep, owntable.KeepLedger(owntable.Ledger(w.Model.Name, t.Row)))
 		}
 		wr := w.publishWrite(t.Row, t.Entity, b)
-		quiet := showsNothing(&wr) || t.Check && Shows(t.Image, &wr)
+		quiet := showsNothing(&wr) || t.Check && AlreadyShows(t.Image, &wr)
 		if quiet {
-			if err := w.refused(ctx, t, ledgers, nil); err != nil {
+			if err := w.noteRefusal(ctx, t, ledgers, nil); err != nil {
 				return err
 			}
 			b = ledgers[t]
@@ -227,24 +227,24 @@ func (w *Work) publish(ctx context.Context, ledgers map[*projections.Target]valu
 		case errors.Is(e, store.ErrRefused):
 			isGone, why = false, e
 		case e != nil && !isGone && (t.Check || notOurs(t.Entity, out[i].Row)):
-			if err := w.reclaim(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
+			if err := w.reclaimRow(ctx, t.Row, t.Entity, out[i].Row, ledgers[t]); errors.Is(err, store.ErrRefused) {
 				why = err
 			} else if err != nil {
 				return err
 			}
 		}
-		if err := w.refused(ctx, t, ledgers, why); err != nil {
+		if err := w.noteRefusal(ctx, t, ledgers, why); err != nil {
 			return err
 		}
 		if isGone {
 			gone, empty = append(gone, t.Row), append(empty, ledgers[t])
 		}
 	}
-	return w.Expire(ctx, gone, empty)
+	return w.ExpireLedgers(ctx, gone, empty)
 }
 
-// refused notes that the row of a target refuses what its ledger says, nil that it does not.
-func (w *Work) refused(ctx context.Context, t *projections.Target, ledgers map[*projections.Target]value.Item, why error) (err error) {
+// noteRefusal notes that the row of a target refuses what its ledger says, nil that it does not.
+func (w *Work) noteRefusal(ctx context.Context, t *projections.Target, ledgers map[*projections.Target]value.Item, why error) (err error) {
 	if why != nil {
 		w.KeptBy(t)
 	}
@@ -252,12 +252,12 @@ func (w *Work) refused(ctx context.Context, t *projections.Target, ledgers map[*
 	return err
 }
 
-// reclaim publishes on a row with a version that weir never gave it, for example a row
+// reclaimRow publishes on a row with a version that weir never gave it, for example a row
 // that was made as a copy of another row. No version of its own ledger might ever be
 // above that one. The ledger is read after the row, so it is not behind what another
 // worker published there meanwhile. It may also be ahead of b, the ledger that the caller
 // was to show.
-func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
+func (r *Runner) reclaimRow(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
 	shown := row.Get(owntable.Version)
 	switch other := notOurs(e, row); {
 	case !other && shown.IsMissing(), other && e.Group.RowsIn(b).Sign() <= 0:
@@ -274,7 +274,7 @@ func (r *Runner) reclaim(ctx context.Context, target store.Ref, e *model.Entity,
 	if err != nil {
 		return err
 	}
-	wr := r.publishWrite(target, e, r.based(ledger))
+	wr := r.publishWrite(target, e, r.withVersion(ledger))
 	if showsNothing(&wr) {
 		return nil
 	}
@@ -294,8 +294,8 @@ func VersionOf(b value.Item) value.Value {
 	return value.OfInt(0)
 }
 
-// Shows reports whether the row is already as the write would make it.
-func Shows(row value.Item, wr *store.Write) bool {
+// AlreadyShows reports whether the row is already as the write would make it.
+func AlreadyShows(row value.Item, wr *store.Write) bool {
 	if wr.Delete {
 		return row == nil
 	}
@@ -311,7 +311,7 @@ func (r *Runner) publishWrite(target store.Ref, e *model.Entity, b value.Item) s
 	if isGroup(e) {
 		return r.summaryWrite(target, e, b)
 	}
-	attrs, _ := projections.Published(r.Shows(e), b)
+	attrs, _ := projections.PublishedValues(r.ShownTallies(e), b)
 	if len(attrs) == 0 {
 		return store.Write{}
 	}

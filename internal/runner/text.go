@@ -15,8 +15,8 @@ func RowText(m *model.Model, r store.Ref) string {
 	return r.Table + " " + string(value.AppendPlainItem(nil, t.Item(r.Key)))
 }
 
-// Describe names a row in a form for people. A dead letter's id depends on it.
-func (r *Runner) Describe(ref store.Ref) string {
+// DescribeRow names a row in a form for people. A dead letter's id depends on it.
+func (r *Runner) DescribeRow(ref store.Ref) string {
 	if r.Model.Table(ref.Table) == nil {
 		return ref.Table
 	}

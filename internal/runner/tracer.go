@@ -29,8 +29,8 @@ const (
 	SpanJob   = "job"   // a step of a long list
 )
 
-// Traced does work as a span of the runner's model, if there is a Tracer, and returns its error.
-func (r *Runner) Traced(ctx context.Context, s Span, work func(context.Context) error) error {
+// RunTraced does work as a span of the runner's model, if there is a Tracer, and returns its error.
+func (r *Runner) RunTraced(ctx context.Context, s Span, work func(context.Context) error) error {
 	if r.Tracer == nil {
 		return work(ctx)
 	}

@@ -39,12 +39,12 @@ var lacks = map[deadletter.Kind]lack{deadletter.Number: lackOfTallies, deadlette
 // letterTries is how often a letter is made to agree with a ledger that others change meanwhile.
 const letterTries = 5
 
-// unshown makes the dead letter of a target agree with its ledger at ref, as read, and
+// settleUnshown makes the dead letter of a target agree with its ledger at ref, as read, and
 // reports whether there was anything to change. e is nil if nothing counts for the
 // target; then the target's entity need not be known.
-func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
+func (r *Runner) settleUnshown(ctx context.Context, ref, target store.Ref, e *model.Entity, ledger value.Item) (changed bool, err error) {
 	for range letterTries {
-		_, changed, err = r.say(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.Shows(e), ledger))
+		_, changed, err = r.writeLackLetter(ctx, lackOfTallies, ref, target, ledger, projections.CannotShow(r.ShownTallies(e), ledger))
 		if err == nil {
 			return changed, nil
 		}
@@ -65,7 +65,7 @@ func (r *Runner) unshown(ctx context.Context, ref, target store.Ref, e *model.En
 // letter, as they are under the version of its ledger. It returns the ledger as it is then. The
 // error wraps store.ErrCondition if the ledger has another version by now.
 func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger value.Item, why string) (value.Item, error) {
-	ledger, _, err := r.say(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why)
+	ledger, _, err := r.writeLackLetter(ctx, lackOfStatuses, owntable.Ledger(r.Model.Name, target), target, ledger, why)
 	return ledger, err
 }
 
@@ -76,24 +76,24 @@ func (r *Runner) NoteShown(ctx context.Context, target store.Ref, ledger value.I
 	if refused != nil {
 		why = refused.Error()
 	}
-	now, _, err := r.say(ctx, lackOfAll, owntable.Ledger(r.Model.Name, target), target, ledger, why)
+	now, _, err := r.writeLackLetter(ctx, lackOfAll, owntable.Ledger(r.Model.Name, target), target, ledger, why)
 	if errors.Is(err, store.ErrCondition) {
 		return ledger, nil
 	}
 	return now, err
 }
 
-// say makes a dead letter of a target agree with why, and its ledger name it, on condition of
+// writeLackLetter makes a dead letter of a target agree with why, and its ledger name it, on condition of
 // the ledger's version.
-func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string) (now value.Item, changed bool, err error) {
-	named, said := owntable.LedgerRow(ledger).Lacks(what.note)
-	if owntable.Shortened(why) == said {
+func (r *Runner) writeLackLetter(ctx context.Context, what lack, ref, target store.Ref, ledger value.Item, why string) (now value.Item, changed bool, err error) {
+	named, said := owntable.LedgerRow(ledger).LackOf(what.note)
+	if owntable.ShortenText(why) == said {
 		return ledger, false, nil
 	}
-	id := what.id(target)
+	id := what.letterID(target)
 	ws := []store.Write{{Ref: owntable.Letter(r.Model.Name, id), Delete: true}}
 	if why != "" {
-		ws = r.lacking(what, target, why)
+		ws = r.lackLetterWrites(what, target, why)
 	}
 	if named != "" && named != id {
 		ws = append(ws, store.Write{Ref: owntable.Letter(r.Model.Name, named), Delete: true})
@@ -103,18 +103,18 @@ func (r *Runner) say(ctx context.Context, what lack, ref, target store.Ref, ledg
 		noted = id
 	}
 	err = r.Store.Transact(ctx, append(slices.Clip(ws), is.NoteLack(what.note, ref, noted, why)))
-	return value.Item(is.Noting(what.note, noted, why)), true, err
+	return value.Item(is.WithLack(what.note, noted, why)), true, err
 }
 
-// lacking returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
-func (r *Runner) lacking(what lack, target store.Ref, why string) []store.Write {
-	ws := r.Letters().Keeping([]deadletter.Letter{{Kind: what.kind, Target: r.Describe(target), Row: target, Reason: why}})
+// lackLetterWrites returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
+func (r *Runner) lackLetterWrites(what lack, target store.Ref, why string) []store.Write {
+	ws := r.Letters().Keeping([]deadletter.Letter{{Kind: what.kind, Target: r.DescribeRow(target), Row: target, Reason: why}})
 	ws[0].If = nil
 	return ws
 }
 
-// id returns the id of the letter that says what a target cannot show.
-func (l lack) id(target store.Ref) string { return deadletter.ID(l.kind, target) }
+// letterID returns the id of the letter that says what a target cannot show.
+func (l lack) letterID(target store.Ref) string { return deadletter.ID(l.kind, target) }
 
 // settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or of no
 // entity any more, and returns the ledger as it is then. The row is read after the ledger: if it is of an
@@ -122,14 +122,14 @@ func (l lack) id(target store.Ref) string { return deadletter.ID(l.kind, target)
 func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
 	ref := owntable.Ledger(r.Model.Name, target)
 	for range letterTries {
-		if named, _ := owntable.LedgerRow(ledger).Lacks(owntable.LacksStatuses); named == "" {
+		if named, _ := owntable.LedgerRow(ledger).LackOf(owntable.LacksStatuses); named == "" {
 			return ledger, nil
 		}
 		row, err := r.GetRow(ctx, target)
 		if e := r.Model.Table(target.Table).Classify(row); err != nil || e != nil && len(e.Statuses) > 0 {
 			return ledger, err
 		}
-		now, _, err := r.say(ctx, lackOfStatuses, ref, target, ledger, "")
+		now, _, err := r.writeLackLetter(ctx, lackOfStatuses, ref, target, ledger, "")
 		if !errors.Is(err, store.ErrCondition) {
 			return now, err
 		}
@@ -137,12 +137,12 @@ func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.
 			return ledger, err
 		}
 	}
-	return ledger, fmt.Errorf("the ledger of %s changes all the time", r.Describe(target))
+	return ledger, fmt.Errorf("the ledger of %s changes all the time", r.DescribeRow(target))
 }
 
-// publisher returns the entity to which a row with the target's key belongs, if weir
+// publishedEntity returns the entity to which a row with the target's key belongs, if weir
 // publishes on such rows; otherwise nil.
-func (r *Runner) publisher(target store.Ref) *model.Entity {
+func (r *Runner) publishedEntity(target store.Ref) *model.Entity {
 	return seq.Find(r.Model.Entities, func(e *model.Entity) bool { return projections.Publishes(e) && e.CanBe(target) && e.Takes(target.Key) })
 }
 
@@ -153,7 +153,7 @@ var ErrStands = errors.New("correct the rows that the value comes of, and this g
 // or if another letter has replaced this one.
 func (r *Runner) retryStale(ctx context.Context, d *deadletter.Letter, what lack) error {
 	ref := owntable.Ledger(r.Model.Name, d.Row)
-	if err := r.show(ctx, d.Row); err != nil && (what == lackOfAll || !errors.Is(err, store.ErrRefused)) {
+	if err := r.publishLedger(ctx, d.Row); err != nil && (what == lackOfAll || !errors.Is(err, store.ErrRefused)) {
 		return fmt.Errorf("%s: %w", d.Target, err)
 	}
 	ledger, err := r.GetRow(ctx, ref)
@@ -166,16 +166,16 @@ func (r *Runner) retryStale(ctx context.Context, d *deadletter.Letter, what lack
 	if still, err := r.GetRow(ctx, owntable.Letter(r.Model.Name, d.ID)); err != nil || still == nil {
 		return err
 	}
-	if named, _ := owntable.LedgerRow(ledger).Lacks(what.note); named == d.ID {
+	if named, _ := owntable.LedgerRow(ledger).LackOf(what.note); named == d.ID {
 		return fmt.Errorf("%s: %s: %w", d.ID, d.Reason, ErrStands)
 	}
 	return store.Wrap(r.Letters().Remove(ctx, d, owntable.LedgerRow(ledger).Unchanged(ref)), "settling %s", d.ID)
 }
 
-// Unshown returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
+// UnshownLetters returns the ids of the dead letters which say that a target cannot show something. It asks of for each target
 // in a table of the model. Where a derivation was retired, give the ids to RetryUnshown: no record comes for their sake.
-func (r *Runner) Unshown(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
-	err = r.Dead(ctx, func(d deadletter.Letter) error {
+func (r *Runner) UnshownLetters(ctx context.Context, of func(target store.Ref) bool) (ids []string, err error) {
+	err = r.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		if _, is := lacks[d.Kind]; is && r.Model.Table(d.Row.Table) != nil && of(d.Row) {
 			ids = append(ids, d.ID)
 		}
@@ -191,7 +191,7 @@ func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() e
 	for _, id := range ids {
 		err := before()
 		if err == nil {
-			err = r.Retry(ctx, id)
+			err = r.RetryLetter(ctx, id)
 		}
 		stays := errors.Is(err, ErrStands) || errors.Is(err, store.ErrRefused) || errors.Is(err, deadletter.ErrNoDead) || errors.Is(err, store.ErrCondition)
 		if err != nil && !stays {

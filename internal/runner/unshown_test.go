@@ -51,7 +51,7 @@ func (h *harness) theLedger() value.Item {
 // letters are the ids of the dead letters that stand, each with its reason.
 func (h *harness) letters() map[string]string {
 	out := map[string]string{}
-	failtest.On(h.t, h.runner(nil).Dead(h.t.Context(), func(d deadletter.Letter) error {
+	failtest.On(h.t, h.runner(nil).EachDeadLetter(h.t.Context(), func(d deadletter.Letter) error {
 		out[d.ID] = string(d.Kind) + " " + d.Reason
 		return nil
 	}))
@@ -91,7 +91,7 @@ func TestUnshownUnderAnotherName(t *testing.T) {
 	failtest.On(t, h.settle(from))
 	h.says("it gives another reason", true)
 	left := keep("left behind")
-	if err := h.runner(nil).Retry(t.Context(), left); err != nil {
+	if err := h.runner(nil).RetryLetter(t.Context(), left); err != nil {
 		t.Fatal(err)
 	}
 	h.says("the one left behind is gone", true)

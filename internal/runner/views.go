@@ -25,8 +25,8 @@ type View struct {
 	Cuts  bool               // shards are cut for builds that hand over, as by all that read a stream
 }
 
-// viewed gives a view to a batch that has none.
-func (r *Runner) viewed(ctx context.Context, b Batch) (Batch, error) {
+// withView gives a view to a batch that has none.
+func (r *Runner) withView(ctx context.Context, b Batch) (Batch, error) {
 	if b.View != nil {
 		return b, nil
 	}
@@ -54,38 +54,38 @@ func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 	return nil
 }
 
-// Settled reports whether a record of the batch was applied, or given up, before rows were built
+// IsSettled reports whether a record of the batch was applied, or given up, before rows were built
 // in place: a build that was announced afterwards has compared these with their sources, or
 // will. Should the record come again, it must not write them: what followed may be missing for
 // good.
-func (w *Work) Settled(at events.Position) bool {
+func (w *Work) IsSettled(at events.Position) bool {
 	return slices.ContainsFunc(w.View.Builds.Counting(), func(b owntable.Build) bool {
 		return b.Entity == model.BuildInPlace && !w.View.Fence.Counts(b.Generation, at)
 	})
 }
 
-// seeing returns a runner that shows no derivation which the catalog has as pending.
-func (r *Runner) seeing(row *owntable.CatalogRow) *Runner {
+// hidingPending returns a runner that shows no derivation which the catalog has as pending.
+func (r *Runner) hidingPending(row *owntable.CatalogRow) *Runner {
 	in := *r
 	in.catalog = row
 	return &in
 }
 
-// Shows returns the tallies that rows of an entity show: those that are not pending. e may
+// ShownTallies returns the tallies that rows of an entity show: those that are not pending. e may
 // be nil.
-func (r *Runner) Shows(e *model.Entity) []*model.Tally {
+func (r *Runner) ShownTallies(e *model.Entity) []*model.Tally {
 	if r.hidden {
 		return nil
 	}
 	if e == nil || r.catalog == nil || len(r.catalog.Builds) == 0 {
-		return projections.Tallies(e)
+		return projections.TalliesOf(e)
 	}
-	return seq.Where(e.Values, func(t *model.Tally) bool { return !r.catalog.Pending(t.Name) })
+	return seq.Where(e.Values, func(t *model.Tally) bool { return !r.catalog.IsPending(t.Name) })
 }
 
-// Pending reports whether a derivation is being built and what rows show is older or nothing.
-func (r *Runner) Pending(derivation string) bool {
-	return r.catalog != nil && len(r.catalog.Builds) > 0 && r.catalog.Pending(derivation)
+// IsPending reports whether a derivation is being built and what rows show is older or nothing.
+func (r *Runner) IsPending(derivation string) bool {
+	return r.catalog != nil && len(r.catalog.Builds) > 0 && r.catalog.IsPending(derivation)
 }
 
 // dropPending leaves out of the batch what it adds to tallies that are pending: these count
@@ -95,12 +95,12 @@ func (w *Work) dropPending() {
 		return
 	}
 	w.DropTargets(func(t *projections.Target) bool {
-		if len(w.Shows(t.Entity)) == len(projections.Tallies(t.Entity)) {
+		if len(w.ShownTallies(t.Entity)) == len(projections.TalliesOf(t.Entity)) {
 			return false
 		}
 		for i := range t.Steps {
 			t.Steps[i].Adds = slices.DeleteFunc(t.Steps[i].Adds, func(a projections.Add) bool {
-				return w.catalog.Pending(projections.TallyOf(t.Entity, a.Field))
+				return w.catalog.IsPending(projections.TallyOf(t.Entity, a.Field))
 			})
 		}
 		t.Steps = slices.DeleteFunc(t.Steps, func(s projections.Step) bool { return len(s.Adds) == 0 })

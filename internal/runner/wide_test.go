@@ -40,7 +40,7 @@ derive:
 	has := func(n int64) {
 		t.Helper()
 		failtest.On(t, h.settle(len(h.done)+1))
-		failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+		failtest.On(t, h.runner(nil).EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 			t.Errorf("%s: %s", d.Target, d.Reason)
 			return nil
 		}))
@@ -86,7 +86,7 @@ derive:
 	}
 	var rows []runner.ReadRow
 	for i := range 10 {
-		row := runner.ReadRow{Amounts: []value.Attr{{Name: owntable.Sum("parts"), Value: value.OfInt(1)}}}
+		row := runner.ReadRow{Amounts: []value.Attr{{Name: owntable.SumAccumulator("parts"), Value: value.OfInt(1)}}}
 		row.Source = ref(fmt.Sprintf("PART#%d", i))
 		row.Key = m.Tables[0].Item(row.Source.Key)
 		rows = append(rows, row)

@@ -95,7 +95,7 @@ func TestWidestModels(t *testing.T) {
 					}
 				}
 				failtest.On(t, h.settle(len(h.done)+1))
-				failtest.On(t, h.runner(nil).Dead(t.Context(), func(d deadletter.Letter) error {
+				failtest.On(t, h.runner(nil).EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 					t.Fatalf("%.60s: %s: %s", batch[0], d.Target, d.Reason)
 					return nil
 				}))

@@ -99,7 +99,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	targets := projections.MissingTargets{}
 	err = p.derive(ctx, func(r *reader) rows { return r }, func(t *model.Table, some []value.Item) error {
 		for _, row := range some {
-			targets.Add(t.Classify(row), row)
+			targets.AddRow(t.Classify(row), row)
 		}
 		return v.documents(ctx, t, some, p.all)
 	})
@@ -136,7 +136,7 @@ func (v *Verify) begin(ctx context.Context) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	left, err := of.Left(ctx, c)
+	left, err := of.LeftAttributes(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter
 
 // refused notes what the engine could not derive or show, and adds what rows therefore lack.
 func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
-	return p.engine.run.Dead(ctx, func(d deadletter.Letter) error {
+	return p.engine.run.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		if d.Kind == deadletter.Record { // its row does not fit with what is derived on it
 			whole, err := p.engine.run.DeadByID(ctx, d.ID)
 			if err != nil {

@@ -48,12 +48,12 @@ type reader struct {
 func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
 	r := &reader{Model: m, scratch: scratch, catalog: c, now: now, derived: map[*model.Entity][]string{}}
 	for _, e := range m.Entities {
-		r.derived[e] = kinds.Derived(e)
+		r.derived[e] = kinds.DerivedAttributes(e)
 	}
 	r.lists = map[string]string{}
 	builds := m.Builds()
 	reads := func(kind, list, derivation, build string) {
-		if !c.Pending(derivation) {
+		if !c.IsPending(derivation) {
 			r.lists[kind+"|"+list] = r.generation(build)
 		}
 	}
@@ -82,7 +82,7 @@ func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch boo
 // generation returns the name under which the rows stand in weir's own table that a build's targets show: the model's,
 // if none was built.
 func (r *reader) generation(build string) string {
-	if b, _ := r.catalog.Builds.Of(build); !r.scratch && build != model.BuildInPlace && b.State.Shown() {
+	if b, _ := r.catalog.Builds.Of(build); !r.scratch && build != model.BuildInPlace && b.State.IsShown() {
 		return b.Ledgers(r.Name)
 	}
 	return r.Name
@@ -117,7 +117,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 		return
 	}
 	for _, name := range r.derived[e] {
-		if v := row.Get(name); !v.IsMissing() && !r.catalog.Pending(e.Name+"."+name) && !slices.Contains(follows, name) && !isMade(e, name) {
+		if v := row.Get(name); !v.IsMissing() && !r.catalog.IsPending(e.Name+"."+name) && !slices.Contains(follows, name) && !isMade(e, name) {
 			part := ""
 			if keepsLast(e, name) {
 				part = keeps
@@ -125,7 +125,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 			yield(Said{e.Name + "." + name, text, part, runner.ValueText(v)})
 		}
 	}
-	if e.Derived && !r.catalog.Pending(e.Name) {
+	if e.Derived && !r.catalog.IsPending(e.Name) {
 		yield(Said{e.Name, text, "", r.made(e, row)})
 	}
 }
@@ -160,7 +160,7 @@ func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.
 		}
 	}
 	for _, f := range all {
-		if slices.Contains(attrs, f.Attr) || f.Rule == nil && r.catalog.Pending(f.Name) {
+		if slices.Contains(attrs, f.Attr) || f.Rule == nil && r.catalog.IsPending(f.Name) {
 			continue
 		}
 		of, ok := kinds.FollowedBy(f, row)
@@ -174,7 +174,7 @@ func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.
 		name := strings.SplitN(list.Key.Partition.Text(), "|", 3)[2]
 		at := following(text, f.Attr)
 		yield(Said{"follower", name, at, owntable.Follower(list, f.Attr, ref).Key.Sort.Text()}, wanted)
-		if row.Get(owntable.Follows(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
+		if row.Get(owntable.FollowsAttr(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
 			yield(Said{e.Name + "." + f.Attr, text, "", "follows another row"}, built)
 		}
 		if f.Keep {
@@ -250,7 +250,7 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			}
 		}
 		for _, what := range []owntable.Lack{owntable.LacksTallies, owntable.LacksStatuses} {
-			if _, why := owntable.LedgerRow(row).Lacks(what); why != "" {
+			if _, why := owntable.LedgerRow(row).LackOf(what); why != "" {
 				say("dead letter", of, "", why)
 			}
 		}
@@ -311,7 +311,7 @@ func (r *reader) sideOf(kind, generation, of string) string {
 	for _, e := range r.Entities {
 		has := len(e.Values) > 0 || e.IsRecomputed()
 		if kind == owntable.KindSet {
-			has = e.SetOf() != nil && !r.catalog.Pending(e.SetOf().Name)
+			has = e.SetOf() != nil && !r.catalog.IsPending(e.SetOf().Name)
 		}
 		switch {
 		case !has || !catalog.CanBe(e, of):
@@ -334,6 +334,6 @@ func (r *reader) sideOf(kind, generation, of string) string {
 func (r *reader) counts(of, accumulator string) bool {
 	return slices.ContainsFunc(r.Entities, func(e *model.Entity) bool {
 		name := projections.TallyOf(e, accumulator)
-		return name != "" && !r.catalog.Pending(name) && catalog.CanBe(e, of)
+		return name != "" && !r.catalog.IsPending(name) && catalog.CanBe(e, of)
 	})
 }

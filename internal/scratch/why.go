@@ -123,7 +123,7 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 
 // derived returns the attributes of an entity that weir writes.
 func derived(e *model.Entity) (names []string) {
-	names = kinds.Derived(e)
+	names = kinds.DerivedAttributes(e)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -179,7 +179,7 @@ func (w *Why) Find(e *events.Entry, table string) {
 func (w *Why) asks(g *projections.Gathered) (of []string) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Recompute || slices.ContainsFunc(t.Steps, func(s projections.Step) bool {
-			return slices.ContainsFunc(s.Of(), func(name string) bool { return w.made[name] })
+			return slices.ContainsFunc(s.Derivations(), func(name string) bool { return w.made[name] })
 		}) {
 			of = append(of, owntable.RowText(t.Row))
 		}
@@ -287,7 +287,7 @@ func (w *Why) apply(ctx context.Context, e *events.Entry, table string) (err err
 	if err := w.engine.Step(ctx, e, table); err != nil {
 		return err
 	}
-	for _, a := range projections.Sum(w.adds) {
+	for _, a := range projections.SumAdds(w.adds) {
 		if sum, err := value.AddNumbers(w.sums.Get(a.Name), a.Value); err == nil { // not in 10^9 rows
 			w.sums = w.sums.With(value.Attr{Name: a.Name, Value: sum})
 		}
@@ -312,7 +312,7 @@ func (w *Why) added(was value.Value) string {
 	is := w.row.Get(w.Attr)
 	switch counts := slices.ContainsFunc(w.Entity.Values, func(t *model.Tally) bool { return t.Attr == w.counted }); {
 	case counts:
-		return strings.Join(aggregate.Explain(w.counted, projections.Sum(w.adds)), ", ")
+		return strings.Join(aggregate.Explain(w.counted, projections.SumAdds(w.adds)), ", ")
 	case w.Later && len(w.made) > 0: // what it was depends on rows that are not known
 		if w.asked {
 			return "may change it"
@@ -348,7 +348,7 @@ func (w *Why) value() string {
 	case w.counted != w.Attr:
 		return runner.ValueText(w.Entity.Group.RowsIn(w.sums))
 	}
-	shown, cannot := projections.Published(w.Entity.Values, owntable.Settled(w.sums))
+	shown, cannot := projections.PublishedValues(w.Entity.Values, owntable.SettledLedger(w.sums))
 	for i := range cannot {
 		if cannot[i].Tally.Attr == w.Attr {
 			return cannot[i].String()

@@ -432,7 +432,7 @@ func applied(row value.Item, ops []store.Op) value.Item {
 func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
-		_, shows, _ := owntable.Covered(stands, op.Attr)
+		_, shows, _ := owntable.CoveredNote(stands, op.Attr)
 		return moves(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
 	})
 }

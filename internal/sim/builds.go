@@ -328,7 +328,7 @@ func (b *builds) over(r *runner.Runner) *build.Builder {
 func (b *builds) all(r *runner.Runner) (states []build.Status, err error) {
 	of := b.over(r)
 	if states, err = of.Run(context.Background()); err == nil {
-		_, err = of.Unmark(context.Background())
+		_, err = of.RemoveMarks(context.Background())
 	}
 	return states, err
 }
@@ -378,7 +378,7 @@ func (b *builds) judged(when string) bool {
 
 // shownBuilds are the builds that rows show.
 func (w *world) shownBuilds() (out []owntable.Build) {
-	return slices.DeleteFunc(w.catalogRow().Builds.Counting(), func(b owntable.Build) bool { return !b.State.Shown() })
+	return slices.DeleteFunc(w.catalogRow().Builds.Counting(), func(b owntable.Build) bool { return !b.State.IsShown() })
 }
 
 // catalogRow is the catalog as it is. It is also asked for during a write, so it does not

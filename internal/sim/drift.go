@@ -65,7 +65,7 @@ func (w *world) unshown(d *scratch.Difference) bool {
 // documentOf is the name of a search's document of a row.
 func documentOf(m *model.Model, of string, row store.Ref) string {
 	s := m.Searches[slices.IndexFunc(m.Searches, func(s *model.Search) bool { return s.Name == of })]
-	return docName(&search.Document{Index: document.Index(m, s), ID: search.ID(row.Key)})
+	return docName(&search.Document{Index: document.IndexName(m, s), ID: search.ID(row.Key)})
 }
 
 // shownBy is the row that a document shows, "" if name is no document. verify compares a

@@ -277,7 +277,7 @@ func (l *loader) whole() {
 		}
 	}
 	r := l.replayed(l.db)
-	step := (&reader.Follower{Runner: r.Runner}).Stepper()
+	step := (&reader.Follower{Runner: r.Runner}).NewStepper()
 	for _, batch := range l.after {
 		if err := r.Batch(ctx, slices.Clone(batch), ""); err != nil {
 			l.fail(Stuck, "%v", err)

@@ -137,7 +137,7 @@ func (m *machine) start() {
 	}
 	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replay(run(f)) }))
 	m.fibers = append(m.fibers, newFiber("follows", func(f *fiber) error {
-		step := (&reader.Follower{Runner: run(f)}).Stepper()
+		step := (&reader.Follower{Runner: run(f)}).NewStepper()
 		for {
 			writes := m.writes
 			n, left, err := step.Step(context.Background())

@@ -118,7 +118,7 @@ func (t *truth) compareMoves() {
 			if (r.Outcome == ingest.Moved || r.Outcome == ingest.Followed) && !letters[refName(row)] {
 				t.fail(Lost, "migration %s: %s is not moved: %s", g.Name, refName(row), r)
 			}
-			rows, _ := projections.Move(g, old)
+			rows, _ := projections.MoveRow(g, old)
 			for _, d := range rows {
 				made[refName(d.Row)] = d.Image
 			}

@@ -709,7 +709,7 @@ func (t *truth) uncomputed(kept map[string]bool) {
 	said := map[string]bool{}
 	for _, e := range t.model.Entities {
 		of := t.model.Name
-		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.Shown() { // letters of replaced ledgers are left out
+		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.IsShown() { // letters of replaced ledgers are left out
 			of = b.Ledgers(of)
 		}
 		for _, d := range t.lettersIn(owntable.Dead(of)) {
@@ -744,7 +744,7 @@ func (t *truth) overMax(kept map[string]bool) {
 	said := map[string]string{}
 	for _, e := range t.model.Entities {
 		of := t.model.Name
-		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.Shown() {
+		if b, _ := t.catalogRow().Builds.Of(e.Name); b.State.IsShown() {
 			of = b.Ledgers(of)
 		}
 		for _, d := range t.lettersIn(owntable.Dead(of)) {

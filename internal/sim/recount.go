@@ -114,7 +114,7 @@ func (w *world) spoil(d *dice) *spoilt {
 	t := w.base.tables[owntable.TableName]
 	t.each(func(k store.Key, row value.Item) {
 		for _, a := range row {
-			if strings.HasPrefix(k.Partition.Text(), owntable.Ledgers(w.model.Name)) && strings.HasPrefix(a.Name, owntable.Sum("")) {
+			if strings.HasPrefix(k.Partition.Text(), owntable.Ledgers(w.model.Name)) && strings.HasPrefix(a.Name, owntable.SumAccumulator("")) {
 				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
 				s.row, s.derivation = "", "ledger "+a.Name
 				add(s)
@@ -222,7 +222,7 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 	key, _ := mt.KeyOf(f.Row.Key)
 	row := t.get(key)
 	e := mt.Classify(row)
-	if e == nil || row.Get(owntable.Follows(attr)).Text() != owntable.Hash(list) {
+	if e == nil || row.Get(owntable.FollowsAttr(attr)).Text() != owntable.Hash(list) {
 		return
 	}
 	if keepsUntold(e, attr, row) {
@@ -288,7 +288,7 @@ func (w *world) documentRow(index, id string) string {
 // documented is the row of a document.
 func (w *world) documented(index, id string) (store.Ref, bool) {
 	for _, s := range w.model.Searches {
-		if key, err := search.ParseID(id); err == nil && document.Index(w.model, s) == index {
+		if key, err := search.ParseID(id); err == nil && document.IndexName(w.model, s) == index {
 			return store.Ref{Table: s.Of.Table.Name, Key: key}, true
 		}
 	}

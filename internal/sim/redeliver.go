@@ -37,6 +37,6 @@ func (w *world) redeliver() {
 		f.pause()
 		f.began = w.base.writes
 		r := n.runner(f)
-		return (&reader.Follower{Runner: r}).Stepper().Again(context.Background(), read, pages)
+		return (&reader.Follower{Runner: r}).NewStepper().ApplyAgain(context.Background(), read, pages)
 	})
 }

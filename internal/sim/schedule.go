@@ -405,7 +405,7 @@ func (w *world) heal() {
 		w.settle()
 		for _, d := range w.kept() {
 			id := d.ID
-			err := w.alone("retry "+id, func(r *runner.Runner) error { return r.Retry(context.Background(), id) })
+			err := w.alone("retry "+id, func(r *runner.Runner) error { return r.RetryLetter(context.Background(), id) })
 			if delete(why, id); err != nil {
 				why[id] = err.Error()
 			}

@@ -65,7 +65,7 @@ type world struct {
 
 func schemasOf(m *model.Model) (out []search.Schema) {
 	for _, s := range m.Searches {
-		out = append(out, search.Schema{Name: document.Index(m, s)})
+		out = append(out, search.Schema{Name: document.IndexName(m, s)})
 	}
 	return out
 }
@@ -242,8 +242,8 @@ func (n *node) follow(follower *reader.Follower) {
 	}
 	n.fiber("follows", func(f *fiber) error {
 		for {
-			s := follower.Stepper()
-			s.Gather(gather)
+			s := follower.NewStepper()
+			s.GatherRecords(gather)
 			f.err = n.until(f, s)
 			if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
 				n.counted[removalRefuses]++

@@ -231,7 +231,7 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 // known reads what the own table knows, without the lags.
 func known(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	of := part.Runner.Catalog
-	row, refused, err := of.Look(ctx)
+	row, refused, err := of.ReadAndCheck(ctx)
 	if err != nil {
 		return Status{}, err
 	}
@@ -267,7 +267,7 @@ func (s *Status) countLetters(ctx context.Context, r *runner.Runner) error {
 	if len(feeds) > 0 {
 		left = 10_000
 	}
-	err := r.Dead(ctx, func(d deadletter.Letter) error {
+	err := r.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		rule, _, _ := strings.Cut(d.Target, "<")
 		if feed := feeds[rule]; feed != nil && d.Kind == deadletter.Notification && d.Row.Table == "" {
 			feed.Unsent++
@@ -290,7 +290,7 @@ func (s *Status) countLetters(ctx context.Context, r *runner.Runner) error {
 // those of the program first, in the order of the model, and then those that only the catalog
 // knows: what an earlier or a newer model derives.
 func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]store.Identity) Status {
-	off, waits := prog.Off(found), prog.WaitFor(row)
+	off, waits := prog.StreamsOff(found), prog.WaitFor(row)
 	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}
 	tables := maps.Clone(row.Tables)
 	for t := range prog.Needs {
@@ -351,7 +351,7 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 			}
 			continue
 		}
-		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Unfit: is.Unfit, Left: is.Left().Seconds(), Paused: unlessZero(is.Paused(now)), Used: costOf(is.Used)}
+		one := Build{Entity: is.Entity, Generation: is.Generation, State: is.State, Since: is.Since, Rows: is.Rows, Of: is.Of, Unfit: is.Unfit, Left: is.TimeLeft().Seconds(), Paused: unlessZero(is.PausedSince(now)), Used: costOf(is.Used)}
 		if p, ok := is.Expected(); ok && is.State != owntable.BuildLive {
 			one.Expected = costOf(p)
 		}

@@ -158,7 +158,7 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 	default:
 		f.Names = doctor.Known(is)
 	}
-	row, refused, err := catalog.New(m, stage.Wrap(s.db, s.names), time.Now, catalog.Options{DeriveIn: deriveIn}).Look(ctx)
+	row, refused, err := catalog.New(m, stage.Wrap(s.db, s.names), time.Now, catalog.Options{DeriveIn: deriveIn}).ReadAndCheck(ctx)
 	switch {
 	case errors.Is(err, store.ErrNoTable):
 		f.Catalog = doctor.Not[doctor.Catalog]("all tables, of which some do not exist")

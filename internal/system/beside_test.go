@@ -60,7 +60,7 @@ func reach(t *testing.T, p *place, one, _ *model.Model) {
 		t.Fatal(pages, err)
 	}
 	run := s.Models[0].Runner
-	note := owntable.Pend("gallery", run.Generation, "gallery-albums", search.ID(store.Key{Partition: value.OfString("ALBUM#a2"), Sort: value.OfString("METADATA")}), events.PositionOf(1))
+	note := owntable.PendDocument("gallery", run.Generation, "gallery-albums", search.ID(store.Key{Partition: value.OfString("ALBUM#a2"), Sort: value.OfString("METADATA")}), events.PositionOf(1))
 	writeOne(t, s.Store, note)
 	unanswered(t, s, "when it is filled, and documents are pending,")
 	if err := s.Built(t.Context(), s.Models[0]); !errors.Is(err, system.ErrNotBuilt) {

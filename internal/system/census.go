@@ -25,7 +25,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 			}
 			e := t.Classify(row)
 			rows[e]++
-			targets.Add(e, row)
+			targets.AddRow(e, row)
 			if e != nil {
 				addShown(sums, e, row)
 			}
@@ -51,7 +51,7 @@ func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Mis
 				return nil, fmt.Errorf("looking at rows of %s: %w", t.Name, err)
 			}
 			for _, row := range page {
-				targets.Add(t.Classify(row), row)
+				targets.AddRow(t.Classify(row), row)
 			}
 			if n++; n == sampledPages {
 				break
@@ -66,7 +66,7 @@ func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Mis
 	}
 	for i, t := range unseen {
 		if rows[i] != nil && t.Entity.Table.Classify(rows[i]) == t.Entity {
-			targets.Exists(t)
+			targets.NoteExists(t)
 		}
 	}
 	return targets.Missing(), nil

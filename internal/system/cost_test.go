@@ -69,7 +69,7 @@ func TestCostOnDynamoDB(t *testing.T) {
 	apply := func(b runner.Batch, ledgers, targets float64, what string) {
 		t.Helper()
 		paid.start()
-		if _, err := r.Rows(t.Context(), b); err != nil {
+		if _, err := r.ApplyRows(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		if paid.units[owntable.TableName] != ledgers || paid.units["gallery"] != targets {
@@ -88,7 +88,7 @@ func TestCostOnDynamoDB(t *testing.T) {
 	apply(third, albums, albums*own, "the third batch")
 	// A conditional write that fails costs its units and changes nothing.
 	paid.start()
-	if _, err := r.Rows(t.Context(), third); err != nil {
+	if _, err := r.ApplyRows(t.Context(), third); err != nil {
 		t.Fatal(err)
 	}
 	if n := paid.requests["weir UpdateItem"] + paid.requests["gallery UpdateItem"]; n > 2*albums {

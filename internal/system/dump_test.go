@@ -37,7 +37,7 @@ func dump(t testing.TB, s *system.System) []string {
 		}
 	}
 	for _, sr := range m.Searches {
-		for _, id := range hits(t, s.Index, document.Index(m, sr)) {
+		for _, id := range hits(t, s.Index, document.IndexName(m, sr)) {
 			out = append(out, "document "+sr.Name+" "+id)
 		}
 	}

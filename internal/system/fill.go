@@ -208,7 +208,7 @@ func (f *filler) documents(from source, rows []value.Item) (docs []search.Docume
 		}
 		entities := from.table.Classify(row)
 		for _, sr := range from.of {
-			if d, ok := document.Of(f.model, sr, entities, key, row); ok {
+			if d, ok := document.DocumentOf(f.model, sr, entities, key, row); ok {
 				d.Position = events.PositionOf(1)
 				docs = append(docs, d)
 			}

@@ -161,13 +161,13 @@ func rollingDeploy(t *testing.T, p *place, one, two *model.Model) {
 	putAlbum(t, old, "a2", "sunset")
 	event := changesOf(t, old)
 	next := p.filled(t, two)
-	if indexed, err := document.Indexed(run, row); err != nil || !indexed { // by the catalog as it was read before
+	if indexed, err := document.IsIndexed(run, row); err != nil || !indexed { // by the catalog as it was read before
 		t.Fatal(indexed, err)
 	}
-	if _, err := run.Rows(t.Context(), event); err != nil {
+	if _, err := run.ApplyRows(t.Context(), event); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := document.Write(t.Context(), run, []runner.Batch{event}, t.Context()); err != nil {
+	if _, _, err := document.WriteDocuments(t.Context(), run, []runner.Batch{event}, t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, next, "sunset", "a2")
@@ -233,7 +233,7 @@ func functionNeverFills(t *testing.T, p *place, one, _ *model.Model) {
 		t.Helper()
 		row, err := run.Admit(t.Context(), nil)
 		failtest.On(t, err)
-		if is, err := document.Indexed(run, row); err != nil || is != want {
+		if is, err := document.IsIndexed(run, row); err != nil || is != want {
 			t.Error(is, err)
 		}
 	}
@@ -357,7 +357,7 @@ func prune(t *testing.T, p *place, one, two *model.Model) {
 	settle(t, old)
 	hash := old.Models[0].Runner.Generation
 	for i := range 20 {
-		note := owntable.Pend("gallery", hash, "gallery-albums", fmt.Sprintf("S1:%dS1:b", i), events.PositionOf(1))
+		note := owntable.PendDocument("gallery", hash, "gallery-albums", fmt.Sprintf("S1:%dS1:b", i), events.PositionOf(1))
 		if out, err := old.Store.Write(t.Context(), []store.Write{note}); err != nil || out[0].Err != nil {
 			t.Fatal(err, out)
 		}

@@ -68,7 +68,7 @@ func hostileRows(t *testing.T, s *system.System, d *rand.Rand, most int) {
 func readable(t *testing.T, s *system.System) (ids []string) {
 	t.Helper()
 	r := s.Models[0].Runner
-	err := r.Dead(t.Context(), func(d deadletter.Letter) error {
+	err := r.EachDeadLetter(t.Context(), func(d deadletter.Letter) error {
 		ids = append(ids, d.ID)
 		_, err := r.DeadByID(t.Context(), d.ID)
 		return err

@@ -23,7 +23,7 @@ import (
 // The search indexes of a model have definitions, and the set of them, in one kind of index,
 // is a search generation. Each generation has indexes of its own, and a row in the own table (owntable.GenerationRow). The
 // catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
-// reader with another generation is refused (document.Indexed).
+// reader with another generation is refused (document.IsIndexed).
 //
 // A generation is built in this order. A crash after any step leaves what the next program
 // goes on from:
@@ -71,7 +71,7 @@ func generationOf(m *model.Model, driver string) *generation {
 	lines := []string{driver}
 	for _, s := range m.Searches {
 		hash := by[s.Derivation()]
-		g.indexes[document.Index(m, s)] = hash
+		g.indexes[document.IndexName(m, s)] = hash
 		lines = append(lines, s.Name+" "+hash)
 	}
 	slices.Sort(lines[1:])
@@ -86,7 +86,7 @@ func (g *generation) ref() store.Ref { return owntable.Generation(g.model.Name, 
 // so none shares an index with another, even one whose definition is the same in both.
 func (g *generation) schemas() (out []search.Schema) {
 	for _, s := range g.model.Searches {
-		name := document.Index(g.model, s)
+		name := document.IndexName(g.model, s)
 		out = append(out, search.Schema{Name: name, Filters: names(s.Filters), Sorts: names(s.Sorts), Version: g.hash})
 	}
 	return out
@@ -180,12 +180,12 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		case err != nil:
 			return err
 		case g == nil && row.Search != "" && (!s.shared || len(p.Model.Searches) == 0):
-			err = p.Runner.Catalog.Index(ctx, "")
+			err = p.Runner.Catalog.SetSearchGeneration(ctx, "")
 		case g == nil:
 		case row.Search == g.hash:
 			g.named.Store(true)
 		case g.named.Load():
-			_, err = document.Indexed(p.Runner, row)
+			_, err = document.IsIndexed(p.Runner, row)
 		default:
 			err = s.name(ctx, g)
 		}
@@ -208,7 +208,7 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 		return err
 	}
 	if is, err := owntable.DecodeGeneration(other); err == nil && !is.Filled && s.now().Before(is.Until) {
-		_, err = document.Indexed(g.part.Runner, row)
+		_, err = document.IsIndexed(g.part.Runner, row)
 		return fmt.Errorf("they are being built: %w", err)
 	}
 	return nil
@@ -230,7 +230,7 @@ func (s *System) name(ctx context.Context, g *generation) error {
 			return err
 		}
 	}
-	if err := g.part.Runner.Catalog.Index(ctx, g.hash); err != nil {
+	if err := g.part.Runner.Catalog.SetSearchGeneration(ctx, g.hash); err != nil {
 		return err
 	}
 	g.named.Store(true)
@@ -317,7 +317,7 @@ func (s *System) rowsOf(ctx context.Context, m *model.Model, yield func(hash str
 // say so first, if it has the store to itself.
 func (s *System) Searched(ctx context.Context, p *Part) (bool, error) {
 	if s.Index == nil && !s.shared {
-		if err := p.Runner.Catalog.Index(ctx, ""); err != nil {
+		if err := p.Runner.Catalog.SetSearchGeneration(ctx, ""); err != nil {
 			return false, err
 		}
 	}

@@ -129,7 +129,7 @@ func TestIndexGoneOnServices(t *testing.T) {
 		}
 	}
 	for _, of := range m.Searches {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.url+"/"+one.Index.Place(document.Index(m, of))+".docs", nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.url+"/"+one.Index.Place(document.IndexName(m, of))+".docs", nil)
 		failtest.On(t, err)
 		if answer, err := http.DefaultClient.Do(r); err != nil || answer.StatusCode != http.StatusOK {
 			t.Fatal(answer, err)

@@ -473,7 +473,7 @@ func (y *years) letters(id string) {
 	y.write(author)
 	y.write(unfit, long)
 	ids := func() (ids []string) {
-		failtest.On(y, r.Dead(y.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
+		failtest.On(y, r.EachDeadLetter(y.Context(), func(d deadletter.Letter) error { ids = append(ids, d.ID); return nil }))
 		return ids
 	}
 	if n := len(ids()); n < 3 {
@@ -482,11 +482,11 @@ func (y *years) letters(id string) {
 	small := y.row("AUTHOR#"+id, "METADATA", "Author", "name", "N")
 	y.write(small)
 	for _, id := range ids() {
-		_ = r.Retry(y.Context(), id) // may have gone with another
+		_ = r.RetryLetter(y.Context(), id) // may have gone with another
 	}
 	y.write(store.Write{Ref: unfit.Ref, Delete: true}, store.Write{Ref: long.Ref, Delete: true}, store.Write{Ref: author.Ref, Delete: true})
 	for _, id := range ids() {
-		failtest.On(y, r.Discard(y.Context(), id))
+		failtest.On(y, r.DiscardLetter(y.Context(), id))
 	}
 }
 
@@ -565,7 +565,7 @@ func (y *years) discards(kind deadletter.Kind) {
 	y.Helper()
 	var ids []string
 	r := y.Models[0].Runner
-	failtest.On(y, r.Dead(y.Context(), func(d deadletter.Letter) error {
+	failtest.On(y, r.EachDeadLetter(y.Context(), func(d deadletter.Letter) error {
 		if d.Kind == kind {
 			ids = append(ids, d.ID)
 		}
@@ -575,7 +575,7 @@ func (y *years) discards(kind deadletter.Kind) {
 		y.Fatalf("there is no letter of kind %s", kind)
 	}
 	for _, id := range ids {
-		failtest.On(y, r.Discard(y.Context(), id))
+		failtest.On(y, r.DiscardLetter(y.Context(), id))
 	}
 }
 

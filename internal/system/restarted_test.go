@@ -227,7 +227,7 @@ func TestRestartedStream(t *testing.T) {
 	for range 2 { // it stays so
 		refused("a program that starts", s.Start(t.Context()))
 	}
-	_, is, err := s.Models[0].Runner.Catalog.Look(t.Context())
+	_, is, err := s.Models[0].Runner.Catalog.ReadAndCheck(t.Context())
 	n.must(err)
 	refused("projector status", is)
 	_, err = s.Models[0].Builder().Announce(t.Context())

@@ -48,7 +48,7 @@ var spoils = []spoil{
 	{"wardrobe", "copy lost", "WardrobeTable", []string{"EntityType=UserItem"}, nil, "UserItem"},
 	{"wardrobe", "copy of nothing", "WardrobeTable", []string{"EntityType=Item"}, nil, "UserItem"},
 	{"wardrobe", "followed value", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, setting("ItemName", value.OfString("x")), "Item.Name followed"},
-	{"wardrobe", "following", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, without("ItemName", owntable.Follows("ItemName")), "Item.Name followed"},
+	{"wardrobe", "following", "WardrobeTable", []string{"EntityType=Activity", "ItemName"}, without("ItemName", owntable.FollowsAttr("ItemName")), "Item.Name followed"},
 	{"wardrobe", "place on the list", "weir", []string{"k=follow|wardrobe", "s=m"}, nil, "Item.Name followers"},
 	{"wardrobe", "value on the list", "weir", []string{"k=follow|wardrobe", "s=-", "v"}, setting("v", value.OfString("x")), "Item.Name as followed"},
 	{"viewing", "set", "viewing-history", []string{"assetIds"}, setting("assetIds", value.OfString("x")), "Summary.assetIds"},
@@ -69,7 +69,7 @@ var spoils = []spoil{
 	{"shop", "row of a group of groups lost", "shop", []string{"type=branch"}, nil, "Branch"},
 	{"shop", "ledger of a group", "weir", []string{"k=ledger|shop|shop|BRANCH", "a:total"}, setting("a:total", value.OfInt(-1)), "ledger a:total"},
 	{"shop", "ledger of a group lost", "weir", []string{"k=ledger|shop|shop|BRANCH", "a:total"}, nil, "ledger a:total"},
-	{"shop", "rows of a group", "weir", []string{"k=ledger|shop|shop|BRANCH", owntable.Sum(owntable.Grouped)}, setting(owntable.Sum(owntable.Grouped), value.OfInt(99)), "ledger " + owntable.Sum(owntable.Grouped)},
+	{"shop", "rows of a group", "weir", []string{"k=ledger|shop|shop|BRANCH", owntable.SumAccumulator(owntable.Grouped)}, setting(owntable.SumAccumulator(owntable.Grouped), value.OfInt(99)), "ledger " + owntable.SumAccumulator(owntable.Grouped)},
 	{"shop", "dead letter of a group about nothing", "weir", []string{"k=ledger|shop|shop|BRANCH", "a:total"}, setting(owntable.Unshown, value.OfString("0123456789abcdef no number")), "dead letter"},
 	{"shop", "counted row of a group lost", "shop", []string{"type=order", "status=paid"}, nil, "Day.orders"},
 }
@@ -130,7 +130,7 @@ func ofBuilds(t *testing.T, s *system.System) (out []spoil) {
 			is.what = "built " + is.what
 			is.row = slices.Clone(sp.row)
 			is.row[0] = strings.Replace(sp.row[0], "|"+m, "|"+b.Ledgers(m), 1)
-			if b.State.Shown() && is.row[0] != sp.row[0] && find(t, s.Store, is.table, is.row) != nil {
+			if b.State.IsShown() && is.row[0] != sp.row[0] && find(t, s.Store, is.table, is.row) != nil {
 				out = append(out, is)
 			}
 		}
@@ -260,7 +260,7 @@ func spoilDocuments(t *testing.T, s *system.System) {
 		}
 		for _, row := range page.Rows {
 			key, _ := sr.Of.Table.KeyOf(row)
-			if d, ok := document.Of(m, sr, sr.Of.Table.Classify(row), key, row); ok {
+			if d, ok := document.DocumentOf(m, sr, sr.Of.Table.Classify(row), key, row); ok {
 				doc = d
 			}
 		}

@@ -40,7 +40,7 @@ func (s *System) SearchGenerations(ctx context.Context, p *Part) (all []SearchGe
 	}
 	names := map[string]string{} // by index
 	for _, sr := range p.Model.Searches {
-		names[document.Index(p.Model, sr)] = sr.Derivation()
+		names[document.IndexName(p.Model, sr)] = sr.Derivation()
 	}
 	kept, err := p.Runner.Catalog.Row(ctx)
 	if err != nil {

@@ -38,7 +38,7 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 func deploy(ctx context.Context, db store.Deployer, m *model.Model, table string) (store.Deployed, error) {
 	d, err := db.Deploy(ctx, table, false)
 	if err == nil && d.Created {
-		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).Made(ctx, table)
+		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).NoteTableMade(ctx, table)
 	}
 	return d, err
 }
@@ -75,7 +75,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 		return fmt.Errorf("looking for table %s: %w", table, err)
 	}
 	id := is.ID
-	mark, err := store.GetRow(ctx, db, owntable.Made(table))
+	mark, err := store.GetRow(ctx, db, owntable.MadeTable(table))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	}
 	d, err := db.Deploy(ctx, table, true)
 	if err == nil { // that a replay makes it was noted before, so it did, now or before a crash
-		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).Made(ctx, table)
+		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).NoteTableMade(ctx, table)
 	}
 	if err != nil {
 		return err
@@ -107,6 +107,6 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 
 // remember notes the id of a table that a replay made; an empty id says that it is about to.
 func remember(ctx context.Context, db store.Deployer, table, id string) error {
-	_, err := store.WriteRow(ctx, db, owntable.SetMade(owntable.Made(table), id))
+	_, err := store.WriteRow(ctx, db, owntable.SetMade(owntable.MadeTable(table), id))
 	return err
 }

@@ -29,7 +29,7 @@ func TestWhyOfRows(t *testing.T) {
 			if err != nil || c.Is == nil || c.Is.SetOf() != nil || c.Is.IsHistory() {
 				return err
 			}
-			for _, attr := range kinds.Derived(c.Is) {
+			for _, attr := range kinds.DerivedAttributes(c.Is) {
 				name, is := c.Is.Name+"."+attr, c.New.Get(attr)
 				if asked[name]++; is.IsMissing() || asked[name] > 1 && asked[name]%500 > 0 {
 					continue

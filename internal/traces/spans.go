@@ -216,11 +216,11 @@ func (t *Tracing) target(ctx context.Context, b *batch, row string) context.Cont
 	return is
 }
 
-// subject returns, for a row of our own table, what it is (owntable.About), and for every row the text of the row that
+// subject returns, for a row of our own table, what it is (owntable.DescribePartition), and for every row the text of the row that
 // its write is for, "" if that is none.
 func subject(n *stage.Names, r store.Ref) (kind, row string) {
 	if r.Table == n.Own() {
-		return owntable.About(r.Key.Partition.Text())
+		return owntable.DescribePartition(r.Key.Partition.Text())
 	}
 	r.Table = logical(n, r.Table)
 	return "", owntable.RowText(r)

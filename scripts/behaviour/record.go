@@ -174,7 +174,7 @@ func documents(ctx context.Context, w io.Writer, s *system.System) error {
 		if err := held(ctx, w, s, sr); err != nil {
 			return err
 		}
-		q := search.Query{Index: document.Index(m, sr), Limit: 1000}
+		q := search.Query{Index: document.IndexName(m, sr), Limit: 1000}
 		for {
 			found, err := s.Index.Search(ctx, q)
 			if err != nil {
@@ -203,7 +203,7 @@ func held(ctx context.Context, w io.Writer, s *system.System, sr *model.Search) 
 		var docs []search.Document
 		for _, row := range page.Rows {
 			if key, ok := t.KeyOf(row); ok {
-				if d, ok := document.Of(m, sr, t.Classify(row), key, row); ok {
+				if d, ok := document.DocumentOf(m, sr, t.Classify(row), key, row); ok {
 					docs = append(docs, d)
 				}
 			}

@@ -251,7 +251,7 @@ func (h *hot) invoke(ctx context.Context, s *sharing, due func() int) {
 					c, _ := projections.NewChange(table, &recs[i])
 					b.Changes = append(b.Changes, c)
 				}
-				if _, err := run.Rows(ctx, b); err == nil {
+				if _, err := run.ApplyRows(ctx, b); err == nil {
 					done = n
 				}
 			}

@@ -144,7 +144,7 @@ func (wd *world) weir() handler {
 			}
 			b.Changes = append(b.Changes, c)
 		}
-		_, err := r.Rows(ctx, b)
+		_, err := r.ApplyRows(ctx, b)
 		return err
 	}
 }

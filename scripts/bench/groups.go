@@ -140,7 +140,7 @@ func (l *lab) worked(ctx context.Context, cs ...projections.Change) error {
 	}
 	jobs := runner.Jobs{Runner: l.Runner}
 	for {
-		if left, err := jobs.Step(ctx); err != nil || !left {
+		if left, err := jobs.RunStep(ctx); err != nil || !left {
 			return err
 		}
 	}

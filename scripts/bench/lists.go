@@ -269,7 +269,7 @@ func (l *lab) record(r *events.Record) projections.Change {
 }
 
 func (l *lab) apply(ctx context.Context, cs []projections.Change) error {
-	_, err := l.Rows(ctx, runner.Batch{ShardKey: "bench", Changes: cs})
+	_, err := l.ApplyRows(ctx, runner.Batch{ShardKey: "bench", Changes: cs})
 	return err
 }
 

@@ -36,9 +36,9 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	b := runner.Batch{ShardKey: d.ShardKey, Changes: []projections.Change{c}}
 	g := projections.NewGathered(1)
 	p := newPart(r.Model, g)
-	p.fold(0, &c)
+	p.foldChange(0, &c)
 	p.gathered.follow.Values = nil
-	history, state := p.split()
+	history, state := p.splitHistory()
 	p.puts = history
 	w := runner.NewWork(r, b, g)
 	if err := p.Apply(ctx, w); err != nil {
@@ -58,9 +58,9 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	return kept, nil
 }
 
-// split returns what makes entries of a history, and what makes copies. Deletions of copies are
+// splitHistory returns what makes entries of a history, and what makes copies. Deletions of copies are
 // in neither.
-func (p *part) split() (history, state []projections.Put) {
+func (p *part) splitHistory() (history, state []projections.Put) {
 	for _, put := range p.puts {
 		switch {
 		case len(put.Rule.Keep) > 0:
@@ -80,13 +80,13 @@ type part struct {
 }
 
 // Fold takes in what the i-th change asks for.
-func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
+func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply writes the batch's rows, and gives followed values to the rows that follow them.
-func (p *part) Apply(ctx context.Context, w *runner.Work) error { return p.work(w).writeRows(ctx) }
+func (p *part) Apply(ctx context.Context, w *runner.Work) error { return p.batchWork(w).writeRows(ctx) }
 
 // Mend restores copies that another writer touched.
-func (p *part) Mend(ctx context.Context, w *runner.Work) error { return p.work(w).mendRows(ctx) }
+func (p *part) Mend(ctx context.Context, w *runner.Work) error { return p.batchWork(w).mendRows(ctx) }
 
 // work is the state of one batch that is being applied.
 type work struct {
@@ -94,17 +94,17 @@ type work struct {
 	*gathered
 }
 
-// work leaves out the rows and the values that settled records ask for, except history, which no build makes, and returns the state
+// batchWork leaves out the rows and the values that settled records ask for, except history, which no build makes, and returns the state
 // of the part that is applied: of what followed such a record nothing may be left in the stream, and the build may have corrected a
 // value under a lower position. Mends compare rows with what their sources are now.
-func (p *part) work(w *runner.Work) *work {
-	p.puts = slices.DeleteFunc(p.puts, func(put projections.Put) bool { return len(put.Rule.Keep) == 0 && w.Settled(put.Position) })
+func (p *part) batchWork(w *runner.Work) *work {
+	p.puts = slices.DeleteFunc(p.puts, func(put projections.Put) bool { return len(put.Rule.Keep) == 0 && w.IsSettled(put.Position) })
 	values := p.gathered.follow
-	values.Values = slices.DeleteFunc(values.Values, func(v follow.Value) bool { return w.Settled(v.Position) })
+	values.Values = slices.DeleteFunc(values.Values, func(v follow.Value) bool { return w.IsSettled(v.Position) })
 	return &work{&follow.Work{Work: w, Gathered: values}, &p.gathered}
 }
 
-// alone is the state of a correction, which belongs to no batch.
-func alone(r *runner.Runner) *work {
+// correctionWork is the state of a correction, which belongs to no batch.
+func correctionWork(r *runner.Runner) *work {
 	return &work{&follow.Work{Work: runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), Gathered: follow.NewGathered(r.Model)}, &gathered{}}
 }

@@ -16,9 +16,9 @@ import (
 // change again. The row does not tell, but its source does: if the change that the row refused is the newest of its source,
 // nothing newer has made the row.
 
-// newest does what changes ask of rows that refused them because they carry positions above, if it is what their sources say
+// applyNewest does what changes ask of rows that refused them because they carry positions above, if it is what their sources say
 // now. A batch that comes again finds rows that are as they are to be, or sources with newer changes, and writes nothing.
-func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
+func (w *work) applyNewest(ctx context.Context, refused []*projections.Put) error {
 	refs := make([]store.Ref, len(refused))
 	for i, p := range refused {
 		refs[i] = p.Source
@@ -32,7 +32,7 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 		if made != (p.Image != nil) || made && !value.EqualItems(now.Image, p.Image) {
 			continue // a newer change of the source decides
 		}
-		err := w.Correct(ctx, &RowFix{Row: p.Row, Source: p.Source, Rule: p.Rule, Above: true}, w.Describe(p.Row), nil)
+		err := w.ApplyFix(ctx, &RowFix{Row: p.Row, Source: p.Source, Rule: p.Rule, Above: true}, w.DescribeRow(p.Row), nil)
 		if errors.Is(err, store.ErrRefused) {
 			err = w.parkRow(ctx, p, p.Position, err.Error())
 		}
@@ -43,9 +43,9 @@ func (w *work) newest(ctx context.Context, refused []*projections.Put) error {
 	return nil
 }
 
-// refuses returns the rows of which a write was refused because of their position, except history, and rows that are as the
+// refusedPuts returns the rows of which a write was refused because of their position, except history, and rows that are as the
 // write would make them.
-func (w *work) refuses(puts []*projections.Put, out []store.Outcome) (refused []*projections.Put) {
+func (w *work) refusedPuts(puts []*projections.Put, out []store.Outcome) (refused []*projections.Put) {
 	for i, p := range puts {
 		if errors.Is(out[i].Err, store.ErrCondition) && out[i].Row != nil && len(p.Rule.Keep) == 0 && !w.isMade(p, out[i].Row) {
 			refused = append(refused, p)
@@ -60,5 +60,5 @@ func (w *work) isMade(p *projections.Put, row value.Item) bool {
 		return false
 	}
 	wr := w.rowWrite(p, nil, false)
-	return asMade(p, &wr, row) && len(leftover(p, &wr, row)) == 0
+	return asMade(p, &wr, row) && len(removeLeftovers(p, &wr, row)) == 0
 }

@@ -14,11 +14,11 @@ import (
 // WillMake returns the copies of some rules that a source row has when they are built, without the values that they
 // follow. Their images are the rows as they are written. A copy that TTL may have deleted stays deleted.
 func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (out []projections.Put, err error) {
-	for _, p := range Puts(c) {
+	for _, p := range PutsOf(c) {
 		if !slices.Contains(rules, p.Rule) {
 			continue
 		}
-		if r.Model.Table(p.Row.Table).Expired(p.Image, r.Moment()) {
+		if r.Model.Table(p.Row.Table).Expired(p.Image, r.MonotonicNow()) {
 			if row, err := r.GetRow(ctx, p.Row); err != nil {
 				return nil, err
 			} else if row == nil {
@@ -26,7 +26,7 @@ func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 			}
 		}
 		p.Position = runner.FixedAt(p.Position, events.Position{})
-		wr := alone(r).rowWrite(&p, nil, false)
+		wr := correctionWork(r).rowWrite(&p, nil, false)
 		if p.Image, err = r.Model.Table(p.Row.Table).Apply(&wr, nil); err != nil {
 			return nil, err
 		}
@@ -35,9 +35,9 @@ func WillMake(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *
 	return out, nil
 }
 
-// Replaces reports whether a row is a copy that a build of some rules makes or deletes: weir wrote it, or its source row
+// IsReplacing reports whether a row is a copy that a build of some rules makes or deletes: weir wrote it, or its source row
 // makes it.
-func Replaces(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (bool, error) {
+func IsReplacing(ctx context.Context, r *runner.Runner, rules []*model.RowRule, c *projections.Change) (bool, error) {
 	if c.Is == nil {
 		return false, nil
 	}

@@ -32,12 +32,12 @@ func PutEntries(ctx context.Context, r *runner.Runner, entries []Entry, dry bool
 	if err != nil {
 		return nil, err
 	}
-	w := alone(r)
+	w := correctionWork(r)
 	var puts []*projections.Put
 	var of []int
 	units := 0
 	for i := range entries {
-		if p := &entries[i].Put; !runner.Lapsed(r, p) && recordable(r, p).Holds(rows[i]) {
+		if p := &entries[i].Put; !runner.IsLapsed(r, p) && recordedCondition(r, p).Holds(rows[i]) {
 			puts, of = append(puts, p), append(of, i)
 			units += store.WriteUnits(p.Image.Size()) + r.Model.Table(p.Row.Table).EntryUnits(nil, p.Image) + len(p.Follows)
 		}
@@ -49,19 +49,19 @@ func PutEntries(ctx context.Context, r *runner.Runner, entries []Entry, dry bool
 		return nil, err
 	}
 	if !dry {
-		if err := w.Enter(ctx, puts); err != nil {
+		if err := w.EnterLists(ctx, puts); err != nil {
 			return nil, err
 		}
 	}
-	values, err := w.Current(ctx, puts)
+	values, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return nil, err
 	}
 	ws := make([]store.Write, len(puts))
 	for j, p := range puts {
-		out[of[j]].Lacks = !values.Kept(r, p)
+		out[of[j]].Lacks = !values.AllKept(r, p)
 		ws[j] = w.rowWrite(p, values, false)
-		ws[j].If = recordable(r, p)
+		ws[j].If = recordedCondition(r, p)
 		out[of[j]].Put = dry
 	}
 	if dry {
@@ -81,12 +81,12 @@ func PutEntries(ctx context.Context, r *runner.Runner, entries []Entry, dry bool
 			out[of[j]].Err = e
 		}
 	}
-	return out, w.Compare(ctx, made, values, nil, events.Position{})
+	return out, w.CompareAgain(ctx, made, values, nil, events.Position{})
 }
 
-// recordable is the condition under which an entry of a recording is put: there is no row, or it is of an older
+// recordedCondition is the condition under which an entry of a recording is put: there is no row, or it is of an older
 // change of a recording.
-func recordable(r *runner.Runner, p *projections.Put) store.Cond {
+func recordedCondition(r *runner.Runner, p *projections.Put) store.Cond {
 	return store.Cond{{
 		{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}, {Attr: owntable.Version, Is: store.Lt, Value: p.Version()},
 	}}

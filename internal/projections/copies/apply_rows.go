@@ -36,7 +36,7 @@ func (w *work) writeRows(ctx context.Context) error {
 			made = append(made, p)
 		}
 	}
-	if err := w.remove(ctx, gone); err != nil {
+	if err := w.removeRows(ctx, gone); err != nil {
 		return err
 	}
 	if err := w.makeRows(ctx, made); err != nil {
@@ -45,18 +45,18 @@ func (w *work) writeRows(ctx context.Context) error {
 	if err := w.UpdateFollowers(ctx, repeated); err != nil {
 		return err
 	}
-	if _, err := w.Settle(ctx, w.Unsettled); err != nil {
+	if _, err := w.SettleRows(ctx, w.Unsettled); err != nil {
 		return err
 	}
-	return w.Leave(ctx)
+	return w.LeaveLists(ctx)
 }
 
-// remove deletes rows: first it writes all tombstones, then it deletes the rows that
+// removeRows deletes rows: first it writes all tombstones, then it deletes the rows that
 // carry no newer position.
-func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
+func (w *work) removeRows(ctx context.Context, puts []*projections.Put) error {
 	tombs := make([]store.Write, len(puts))
 	for i, p := range puts {
-		tombs[i] = owntable.Member{Position: p.Position}.Keep(owntable.Tombstone(p.Row), w.Expiry())
+		tombs[i] = owntable.Member{Position: p.Position}.Keep(owntable.Tombstone(p.Row), w.OwnRowExpiry())
 	}
 	if _, err := w.Write(ctx, tombs); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *work) remove(ctx context.Context, puts []*projections.Put) error {
 	if err != nil {
 		return err
 	}
-	return w.newest(ctx, w.refuses(puts, out))
+	return w.applyNewest(ctx, w.refusedPuts(puts, out))
 }
 
 // removeUpTo returns the write that deletes a row unless it carries a position behind p. A row that another program
@@ -87,10 +87,10 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if len(puts) == 0 {
 		return nil
 	}
-	if err := w.Enter(ctx, puts); err != nil {
+	if err := w.EnterLists(ctx, puts); err != nil {
 		return err
 	}
-	values, err := w.Current(ctx, puts)
+	values, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 	if err != nil {
 		return err
 	}
-	above := w.refuses(of, out)
+	above := w.refusedPuts(of, out)
 	for i, p := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
@@ -124,20 +124,20 @@ func (w *work) makeRows(ctx context.Context, puts []*projections.Put) error {
 			return err
 		}
 	}
-	more, err := w.create(ctx, create, values, late)
+	more, err := w.createRows(ctx, create, values, late)
 	if err != nil {
 		return err
 	}
-	if err := w.newest(ctx, append(above, more...)); err != nil {
+	if err := w.applyNewest(ctx, append(above, more...)); err != nil {
 		return err
 	}
-	return w.Compare(ctx, puts, values, late, events.Position{})
+	return w.CompareAgain(ctx, puts, values, late, events.Position{})
 }
 
-// create writes rows that did not exist, unless a tombstone has the same position or a
+// createRows writes rows that did not exist, unless a tombstone has the same position or a
 // newer one. It adds rows to late if they have that position or a newer one already. It returns those that a position
 // kept from being made as they are to be.
-func (w *work) create(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) (above []*projections.Put, err error) {
+func (w *work) createRows(ctx context.Context, puts []*projections.Put, values follow.Values, late map[*projections.Put]bool) (above []*projections.Put, err error) {
 	refs := make([]store.Ref, len(puts))
 	for i, p := range puts {
 		refs[i] = owntable.Tombstone(p.Row)
@@ -149,7 +149,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 	var ws []store.Write
 	var of []*projections.Put
 	for i, p := range puts {
-		if runner.Lapsed(w.Runner, p) {
+		if runner.IsLapsed(w.Runner, p) {
 			continue
 		}
 		if tomb := owntable.MemberFrom(tombs[i]); tomb.Position.Compare(p.Position) < 0 {
@@ -174,7 +174,7 @@ func (w *work) create(ctx context.Context, puts []*projections.Put, values follo
 			late[p] = true
 		}
 	}
-	return append(above, w.refuses(of, out)...), nil
+	return append(above, w.refusedPuts(of, out)...), nil
 }
 
 // rowWrite returns the write that sets what the rule makes and removes what it no longer
@@ -184,22 +184,22 @@ func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) st
 	version := p.Version()
 	wr := store.Write{Ref: p.Row, If: store.Cond{store.Below(owntable.Version, version)}, Return: there}
 	if there {
-		wr.If = append(wr.If, w.Present(p.Row.Table))
+		wr.If = append(wr.If, w.ExistsCondition(p.Row.Table))
 	}
 	wr.Ops = w.Model.Table(p.Row.Table).AssignRow(p.Image)
-	wr.Ops = append(wr.Ops, seq.Map(absent(p), func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
+	wr.Ops = append(wr.Ops, seq.Map(absentNames(p), func(name string) store.Op { return store.Op{Kind: store.Remove, Attr: name} })...)
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
-			wr.Ops = append(wr.Ops, w.Ops(p, f, values)...)
+			wr.Ops = append(wr.Ops, w.FollowOps(p, f, values)...)
 		}
 	}
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, version))
 	return wr
 }
 
-// absent returns the attributes that the rule could have made and did not: those that it
+// absentNames returns the attributes that the rule could have made and did not: those that it
 // assigns, and keys of indexes.
-func absent(p *projections.Put) []string {
+func absentNames(p *projections.Put) []string {
 	var names []string
 	miss := func(name string) {
 		if name != "" && !p.Image.Has(name) {
@@ -228,18 +228,18 @@ func absent(p *projections.Put) []string {
 // mendRows checks copies that another writer touched, and restores them.
 func (w *work) mendRows(ctx context.Context) error {
 	for i := range w.mends {
-		if err := w.mend(ctx, &w.mends[i]); err != nil {
+		if err := w.mendCopy(ctx, &w.mends[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mend checks the copy as its record shows it. If the copy was deleted since, it checks
+// mendCopy checks the copy as its record shows it. If the copy was deleted since, it checks
 // it again as a deleted one. It must not leave that to the record of the deletion: that
 // record may carry an older position than this one, at which a deletion by weir itself is
 // recorded.
-func (w *work) mend(ctx context.Context, m *Mend) error {
+func (w *work) mendCopy(ctx context.Context, m *Mend) error {
 	removed := m.Change.New == nil
 	missing, err := w.mendAs(ctx, m, removed)
 	if missing && !removed {
@@ -273,7 +273,7 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 		image = m.Change.Old
 	}
 	for rule, source := range Makers(m.Entity, image) {
-		gone, err := w.restore(ctx, m, rule, source, removed)
+		gone, err := w.restoreCopy(ctx, m, rule, source, removed)
 		if err != nil {
 			return false, err
 		}
@@ -282,10 +282,10 @@ func (w *work) mendAs(ctx context.Context, m *Mend, removed bool) (missing bool,
 	return missing, nil
 }
 
-// restore makes the row again from a rule's source as the source is now. If the source makes
+// restoreCopy makes the row again from a rule's source as the source is now. If the source makes
 // no such row, restore leaves the row alone, because it belongs to another program. It
 // reports whether the row is missing.
-func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source store.Ref, removed bool) (missing bool, err error) {
+func (w *work) restoreCopy(ctx context.Context, m *Mend, rule *model.RowRule, source store.Ref, removed bool) (missing bool, err error) {
 	is, err := w.GetRow(ctx, source)
 	p, made := makesAt(rule, is, m.Change.Row)
 	if err != nil || !made {
@@ -295,10 +295,10 @@ func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source
 		return false, nil // TTL would delete it again, for as long as the source stands
 	}
 	p.Position = m.Ours
-	if err := w.Enter(ctx, []*projections.Put{&p}); err != nil {
+	if err := w.EnterLists(ctx, []*projections.Put{&p}); err != nil {
 		return false, err
 	}
-	values, err := w.Current(ctx, []*projections.Put{&p})
+	values, err := w.ReadValues(ctx, []*projections.Put{&p})
 	if err != nil {
 		return false, err
 	}
@@ -313,7 +313,7 @@ func (w *work) restore(ctx context.Context, m *Mend, rule *model.RowRule, source
 	case out[0].Err != nil:
 		return out[0].Row == nil, nil
 	}
-	return false, w.Compare(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
+	return false, w.CompareAgain(ctx, []*projections.Put{&p}, values, nil, m.Change.Position)
 }
 
 // restoreCond returns the condition that the row is as the mend found it, so that a
@@ -328,7 +328,7 @@ func (w *work) restoreCond(m *Mend, removed bool) store.Cond {
 			{Attr: w.Model.Table(m.Change.Row.Table).Key.Partition.Name, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: m.Ours.Value()},
 		}}
 	case is.IsMissing():
-		return store.Cond{w.Present(m.Change.Row.Table), {{Attr: owntable.Version, Is: store.Absent}}}
+		return store.Cond{w.ExistsCondition(m.Change.Row.Table), {{Attr: owntable.Version, Is: store.Absent}}}
 	case is.Kind() != value.Binary: // the application wrote something of its own there
 		return store.Cond{{{Attr: owntable.Version, Is: store.Eq, Value: is}}}
 	}
@@ -341,9 +341,9 @@ func (w *work) restoreCond(m *Mend, removed bool) store.Cond {
 func (w *work) parkRow(ctx context.Context, p *projections.Put, at events.Position, reason string) error {
 	i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at })
 	c := &w.Changes[i]
-	w.Kept(i, p.Rule.Name)
+	w.CountKept(i, p.Rule.Name)
 	_, err := w.Letters().Keep(ctx, deadletter.Letter{
-		Kind: deadletter.Row, Target: p.Rule.Name + " " + w.Describe(p.Row), Row: p.Row, Reason: reason,
+		Kind: deadletter.Row, Target: p.Rule.Name + " " + w.DescribeRow(p.Row), Row: p.Row, Reason: reason,
 		ShardKey: w.ShardKey, Position: at, Record: deadletter.RecordOf(c), Time: c.Time,
 	})
 	return err

@@ -19,9 +19,9 @@ func Fold(c *projections.Change, f *projections.Faults) (puts []projections.Put,
 	e := &folding{Faults: f}
 	for rule := range c.Rules() {
 		if len(rule.Keep) > 0 {
-			e.history(c, rule)
+			e.addEntry(c, rule)
 		} else {
-			e.state(c, rule)
+			e.moveCopy(c, rule)
 		}
 	}
 	return e.puts, e.left
@@ -34,34 +34,34 @@ type folding struct {
 	left []follow.Unfollow
 }
 
-// history adds the entry that the rule keeps of the change.
-func (e *folding) history(c *projections.Change, rule *model.RowRule) {
+// addEntry adds the entry that the rule keeps of the change.
+func (e *folding) addEntry(c *projections.Change, rule *model.RowRule) {
 	if rule.Subscribers != nil {
 		return
 	}
-	as, row := c.Kept(e.Faults, rule)
+	as, row := c.KeptEntry(e.Faults, rule)
 	if row == nil {
 		return
 	}
-	if m, ok := e.Make(&as, rule, row, false); ok {
+	if m, ok := e.MakeRow(&as, rule, row, false); ok {
 		e.puts = append(e.puts, m)
 	}
 }
 
-// state moves a copy from what the old image made to what the new image makes.
+// moveCopy moves a copy from what the old image made to what the new image makes.
 // A move is a removal at the old key and a row at the new one, in this order. A change after which
 // both images make the same row asks for nothing.
-func (e *folding) state(c *projections.Change, rule *model.RowRule) {
+func (e *folding) moveCopy(c *projections.Change, rule *model.RowRule) {
 	if c.Was == c.Is && projections.SameOf(rule, c.Old, c.New) {
 		return
 	}
 	var was, is projections.Put
 	var had, has bool
 	if c.Was == rule.Source {
-		was, had = e.Make(c, rule, c.Old, true)
+		was, had = e.MakeRow(c, rule, c.Old, true)
 	}
 	if c.Is == rule.Source {
-		is, has = e.Make(c, rule, c.New, false)
+		is, has = e.MakeRow(c, rule, c.New, false)
 	}
 	same := had && has && projections.SameRow(was.Row, is.Row)
 	entered := same && slices.EqualFunc(was.Follows, is.Follows, sameFollowing)
@@ -87,25 +87,25 @@ func sameFollowing(a, b projections.Following) bool {
 	return a.Follow == b.Follow && projections.SameRow(a.Of, b.Of)
 }
 
-// Make returns the row that a rule makes from a source row. ok is false if the rule makes
+// MakeCopy returns the row that a rule makes from a source row. ok is false if the rule makes
 // none or if the row's key is invalid.
-func Make(rule *model.RowRule, row value.Item) (projections.Put, bool) {
+func MakeCopy(rule *model.RowRule, row value.Item) (projections.Put, bool) {
 	var faults *projections.Faults
-	return faults.Make(&projections.Change{}, rule, row, false)
+	return faults.MakeRow(&projections.Change{}, rule, row, false)
 }
 
 // makesAt returns the row at a key that a rule makes from a row, which may be none of the rule's source. made is false if it
 // makes none there.
 func makesAt(rule *model.RowRule, from value.Item, row store.Ref) (p projections.Put, made bool) {
 	if rule.Source.Table.Classify(from) == rule.Source {
-		p, made = Make(rule, from)
+		p, made = MakeCopy(rule, from)
 	}
 	return p, made && projections.SameRow(p.Row, row)
 }
 
-// Puts returns the rows that a change makes and removes.
+// PutsOf returns the rows that a change makes and removes.
 // It is Fold for callers that do not report faults, such as recounts.
-func Puts(c *projections.Change) []projections.Put {
+func PutsOf(c *projections.Change) []projections.Put {
 	puts, _ := Fold(c, nil)
 	return puts
 }

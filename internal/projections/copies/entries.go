@@ -14,10 +14,10 @@ type Entry struct {
 	Change int // index of the change
 }
 
-// Entries returns the entries that changes of a recording lead to, for some rules; of several at one key the
+// HistoryEntries returns the entries that changes of a recording lead to, for some rules; of several at one key the
 // newest. unusable is asked for each change that a rule cannot use. Entries of feeds are not among them: nothing
 // says who subscribed then.
-func Entries(changes []projections.Change, rules []*model.RowRule, unusable func(change int, f projections.Fault)) (out []Entry) {
+func HistoryEntries(changes []projections.Change, rules []*model.RowRule, unusable func(change int, f projections.Fault)) (out []Entry) {
 	at := map[string]int{}
 	for i := range changes {
 		var f projections.Faults
@@ -35,7 +35,7 @@ func Entries(changes []projections.Change, rules []*model.RowRule, unusable func
 				out[j] = Entry{p, i}
 			}
 		}
-		for _, fault := range f.New() {
+		for _, fault := range f.NewFaults() {
 			if slices.ContainsFunc(rules, func(r *model.RowRule) bool { return r.Name == fault.Derivation }) {
 				unusable(i, fault)
 			}

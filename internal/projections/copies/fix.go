@@ -17,7 +17,7 @@ import (
 // Fixes returns the copies that a row makes, with the lists that they are on, and the row itself if it is a copy: its source
 // may be gone, or make another row now. History is left out.
 func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
-	for _, p := range Puts(c) {
+	for _, p := range PutsOf(c) {
 		if len(p.Rule.Keep) > 0 {
 			continue
 		}
@@ -48,28 +48,30 @@ type RowFix struct {
 	Above bool
 }
 
-// Thing returns the row and its source.
-func (f *RowFix) Thing() string { return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source) }
+// Describe returns the row and its source.
+func (f *RowFix) Describe() string {
+	return owntable.RowText(f.Row) + "\x00" + owntable.RowText(f.Source)
+}
 
-// Stage returns StageRows.
-func (*RowFix) Stage() runner.Stage { return runner.StageRows }
+// Phase returns StageRows.
+func (*RowFix) Phase() runner.FixPhase { return runner.PhaseRows }
 
 // MadeBy returns the rule that makes the row.
 func (f *RowFix) MadeBy() *model.RowRule { return f.Rule }
 
-// Reads returns the row and its source.
-func (f *RowFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.Row, f.Source} }
+// RowsRead returns the row and its source.
+func (f *RowFix) RowsRead(*model.Model) []store.Ref { return []store.Ref{f.Row, f.Source} }
 
-// Right reports whether the row is as the rule makes it, apart from the values that it follows. TTL may have deleted a row that
+// IsRight reports whether the row is as the rule makes it, apart from the values that it follows. TTL may have deleted a row that
 // is not there.
-func (f *RowFix) Right(r *runner.Runner, rows []value.Item) bool {
+func (f *RowFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	switch p, made := makesAt(f.Rule, rows[1], f.Row); {
 	case !made:
 		return rows[0] == nil
 	case rows[0] == nil:
 		return r.Model.Table(f.Row.Table).Expired(p.Image, r.Now())
 	default:
-		return alone(r).isMade(&p, rows[0])
+		return correctionWork(r).isMade(&p, rows[0])
 	}
 }
 
@@ -109,10 +111,10 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	case noted.Get(owntable.Version).Kind() != value.Binary:
 		return false, true, runner.ErrNotOurs
 	}
-	if _, err := r.Write(ctx, []store.Write{owntable.Member{Position: at}.Keep(owntable.Tombstone(row), r.Expiry())}); err != nil {
+	if _, err := r.Write(ctx, []store.Write{owntable.Member{Position: at}.Keep(owntable.Tombstone(row), r.OwnRowExpiry())}); err != nil {
 		return false, true, err
 	}
-	done, err = r.Did(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(owntable.Version, noted.Get(owntable.Version))}}})
+	done, err = r.WriteIf(ctx, store.Write{Ref: row, Delete: true, If: store.Cond{{store.AsRead(owntable.Version, noted.Get(owntable.Version))}}})
 	return done, true, err
 }
 
@@ -121,39 +123,39 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 // only if its tombstone is as noted too: nothing has deleted it since. With always, it is written even if it
 // is as the rule makes it.
 func repairMade(ctx context.Context, r *runner.Runner, p *projections.Put, noted, buried value.Item, always bool) (done, differs bool, err error) {
-	w, puts := alone(r), []*projections.Put{p}
+	w, puts := correctionWork(r), []*projections.Put{p}
 	wr := w.rowWrite(p, nil, false)
-	rest := leftover(p, &wr, noted)
+	rest := removeLeftovers(p, &wr, noted)
 	if noted != nil && len(rest) == 0 && asMade(p, &wr, noted) && !always {
 		return true, false, nil
 	}
-	if err := w.Enter(ctx, puts); err != nil {
+	if err := w.EnterLists(ctx, puts); err != nil {
 		return false, true, err
 	}
-	values, err := w.Current(ctx, puts)
+	values, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return false, true, err
 	}
 	wr = w.rowWrite(p, values, false)
 	wr.Ops = append(wr.Ops, rest...)
 	if noted != nil {
-		wr.If = store.Cond{r.Present(p.Row.Table), {store.AsRead(owntable.Version, noted.Get(owntable.Version))}}
-		done, err = r.Did(ctx, wr)
+		wr.If = store.Cond{r.ExistsCondition(p.Row.Table), {store.AsRead(owntable.Version, noted.Get(owntable.Version))}}
+		done, err = r.WriteIf(ctx, wr)
 	} else {
 		wr.If = store.Cond{{{Attr: r.Model.Table(p.Row.Table).Key.Partition.Name, Is: store.Absent}}}
 		tomb := owntable.MemberFrom(buried).Unchanged(owntable.Tombstone(p.Row))
-		done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{tomb, wr}))
+		done, err = runner.TransactionOutcome(r.Store.Transact(ctx, []store.Write{tomb, wr}))
 	}
 	if err == nil && done {
 		// A row that was just made shows these values.
-		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{p: noted != nil}, events.Position{})
+		err = w.CompareAgain(ctx, puts, values, map[*projections.Put]bool{p: noted != nil}, events.Position{})
 	}
 	return done, true, err
 }
 
-// plain returns the attributes of a row that a rule alone determines: no bookkeeping, and
+// ruleAttributes returns the attributes of a row that a rule alone determines: no bookkeeping, and
 // none that follow another row.
-func plain(rule *model.RowRule, row value.Item) value.Item {
+func ruleAttributes(rule *model.RowRule, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
 		if owntable.IsOurs(name) || projections.IsDerived(rule.Into, name) {
 			return false
@@ -167,11 +169,11 @@ func plain(rule *model.RowRule, row value.Item) value.Item {
 	})
 }
 
-// leftover returns the operations that remove what a row has and its rule does not make. The
+// removeLeftovers returns the operations that remove what a row has and its rule does not make. The
 // rows belong to weir, so an older definition of the rule made it.
-func leftover(p *projections.Put, wr *store.Write, row value.Item) (ops []store.Op) {
+func removeLeftovers(p *projections.Put, wr *store.Write, row value.Item) (ops []store.Op) {
 	t := p.Rule.Into.Table
-	for _, a := range plain(p.Rule, row) {
+	for _, a := range ruleAttributes(p.Rule, row) {
 		key := a.Name == t.Key.Partition.Name || a.Name == t.Key.Sort.Name
 		if !key && !p.Image.Has(a.Name) && !slices.ContainsFunc(wr.Ops, func(op store.Op) bool { return op.Attr == a.Name }) {
 			ops = append(ops, store.Op{Kind: store.Remove, Attr: a.Name})
@@ -186,7 +188,7 @@ func asMade(p *projections.Put, wr *store.Write, row value.Item) bool {
 	follows, marks := map[string]bool{}, map[string]bool{}
 	for i := range p.Rule.Fields {
 		if f := p.Rule.Fields[i].Expr.Follow; f != nil {
-			follows[f.Attr], marks[owntable.Follows(f.Attr)] = true, true
+			follows[f.Attr], marks[owntable.FollowsAttr(f.Attr)] = true, true
 		}
 	}
 	for _, op := range wr.Ops {

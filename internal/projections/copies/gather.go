@@ -18,18 +18,18 @@ type gathered struct {
 	mends  []Mend
 }
 
-// fold takes in what the i-th change asks for.
+// foldChange takes in what the i-th change asks for.
 // Of several changes of one copy the last decides, and it counts as having existed only if it
 // existed before the first.
-func (g *gathered) fold(i int, c *projections.Change) {
+func (g *gathered) foldChange(i int, c *projections.Change) {
 	var f projections.Faults
 	puts, left := Fold(c, &f)
 	for _, p := range puts {
-		g.all.Touch(i, p.Rule.Name)
+		g.all.NoteTouched(i, p.Rule.Name)
 		name := owntable.RowText(p.Row)
-		g.all.Name(p.Rule.Name, name)
+		g.all.NoteDerivation(p.Rule.Name, name)
 		for _, f := range p.Follows {
-			g.all.Name(p.Rule.Name, owntable.RowText(f.Of))
+			g.all.NoteDerivation(p.Rule.Name, owntable.RowText(f.Of))
 		}
 		if at, ok := g.at[name]; ok {
 			p.Existed = p.Existed && g.puts[at].Existed
@@ -40,18 +40,18 @@ func (g *gathered) fold(i int, c *projections.Change) {
 		g.at[name] = len(g.puts)
 		g.puts = append(g.puts, p)
 	}
-	asks := g.follow.Fold(c, left, &f, func(rule *model.Follow) { g.all.Touch(i, rule.Name) })
+	asks := g.follow.Fold(c, left, &f, func(rule *model.Follow) { g.all.NoteTouched(i, rule.Name) })
 	shown := g.follow.FoldShown(c, &f, func(rule *model.Follow, of store.Ref) {
-		g.all.Touch(i, rule.Name)
-		g.all.Name(rule.Name, owntable.RowText(c.Row))
-		g.all.Name(rule.Name, owntable.RowText(of))
+		g.all.NoteTouched(i, rule.Name)
+		g.all.NoteDerivation(rule.Name, owntable.RowText(c.Row))
+		g.all.NoteDerivation(rule.Name, owntable.RowText(of))
 	})
-	g.all.Fault(i, f.New())
+	g.all.AddFaults(i, f.NewFaults())
 	m, mends := needsMending(c)
 	if mends {
 		g.mends = append(g.mends, m)
 	}
 	if asks || shown || mends {
-		g.all.Touch(i, "")
+		g.all.NoteTouched(i, "")
 	}
 }

@@ -9,7 +9,7 @@ import (
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers == nil {
-			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
+			x.SetDerivation(rule.Name).CheckRule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
 				if !rule.Input.Uses(row) {
 					return projections.Put{}, false
 				}

@@ -50,7 +50,7 @@ func needsMending(c *projections.Change) (Mend, bool) {
 	case value.Compare(is, was) < 0:
 		return m, true
 	}
-	return m, !value.EqualItems(own(e, c.Old), own(e, c.New)) || followedOverwritten(e, c)
+	return m, !value.EqualItems(ruleWritten(e, c.Old), ruleWritten(e, c.New)) || followedOverwritten(e, c)
 }
 
 // followedOverwritten reports whether another writer changed an attribute that follows a
@@ -77,9 +77,9 @@ func isCopy(e *model.Entity) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) == 0 })
 }
 
-// own returns what the copy's rule writes: the row without the attributes that follow
+// ruleWritten returns what the copy's rule writes: the row without the attributes that follow
 // other rows.
-func own(e *model.Entity, row value.Item) value.Item {
+func ruleWritten(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {
 		if owntable.IsOurs(name) {
 			return false
@@ -110,7 +110,7 @@ func Makers(e *model.Entity, row value.Item) iter.Seq2[*model.RowRule, store.Ref
 			if len(rule.Keep) > 0 {
 				continue
 			}
-			key, ok := rule.Source.Key(func(name string) value.Value { return projections.Taken(rule, name, row) })
+			key, ok := rule.Source.Key(func(name string) value.Value { return projections.TakenField(rule, name, row) })
 			if ok && !yield(rule, store.Ref{Table: rule.Source.Table.Name, Key: key}) {
 				return
 			}

@@ -25,8 +25,8 @@ type part struct {
 
 // Fold notes why indexes cannot use the i-th change.
 func (p *part) Fold(i int, c *projections.Change) {
-	f := faults(c)
-	p.all.Fault(i, f.New())
+	f := imageFaults(c)
+	p.all.AddFaults(i, f.NewFaults())
 }
 
 // Documents returns what a change asks of the search indexes.
@@ -44,7 +44,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	var pending []owntable.PendingRow
 	for _, s := range r.Model.Searches {
 		if s.Of == c.Is || s.Of == c.Was {
-			pending = append(pending, owntable.PendingRow{Index: Index(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
+			pending = append(pending, owntable.PendingRow{Index: IndexName(r.Model, s), ID: search.ID(c.Row.Key), Member: owntable.Member{Position: d.Position}})
 		}
 	}
 	_, refused, err := WritePending(ctx, r, d.ShardKey, pending)

@@ -22,10 +22,10 @@ import (
 // that are pending, as their rows are then, at the positions that were noted; in an index the newest position wins, so it does not
 // matter what else is written meanwhile. A crash at any place leaves a document pending that the index may have by now.
 
-// Indexed reports whether each document is to be written, or pending, from now on, by the catalog as it was read after the batch
+// IsIndexed reports whether each document is to be written, or pending, from now on, by the catalog as it was read after the batch
 // was received. It is not while no index was begun, whose scan sees what was written before. The error wraps catalog.ErrRefused if the
 // documents are those of another definition.
-func Indexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
+func IsIndexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 	switch {
 	case r.Index != nil && row.Search == r.Generation:
 		return true, nil
@@ -42,15 +42,15 @@ func Indexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 		catalog.ErrDefinition, r.Model.Name, row.Search, r.Generation, r.Model.Command("build"))
 }
 
-// offer gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error for each
+// offerDocuments gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error for each
 // that is refused.
-func offer(ctx context.Context, r *runner.Runner, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
+func offerDocuments(ctx context.Context, r *runner.Runner, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
 	if len(docs) == 0 {
 		return nil, 0, nil
 	}
 	var tried []error
 	if writing != nil {
-		if tried, err = Apply(writing, r, docs); err == nil || ctx.Err() != nil {
+		if tried, err = ApplyDocuments(writing, r, docs); err == nil || ctx.Err() != nil {
 			return tried, 0, err
 		}
 	}
@@ -63,7 +63,7 @@ func offer(ctx context.Context, r *runner.Runner, docs []search.Document, writin
 		case d.Check() != nil: // no index can take it
 			errs[i] = d.Check()
 		default:
-			ws = append(ws, owntable.Pend(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
+			ws = append(ws, owntable.PendDocument(r.Model.Name, r.Generation, d.Index, d.ID, d.Position))
 		}
 	}
 	out, err := r.Write(ctx, ws)
@@ -97,7 +97,7 @@ func CatchUp(ctx context.Context, r *runner.Runner) (done int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if indexed, err := Indexed(r, row); !indexed || err != nil {
+	if indexed, err := IsIndexed(r, row); !indexed || err != nil {
 		return 0, err
 	}
 	for _, partition := range owntable.Pending(r.Model.Name, r.Generation) {
@@ -170,7 +170,7 @@ func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []
 			}
 		}
 	}
-	errs, err := Apply(ctx, r, docs)
+	errs, err := ApplyDocuments(ctx, r, docs)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -186,7 +186,7 @@ func WritePending(ctx context.Context, r *runner.Runner, shardKey string, all []
 // pendingChange is the insertion of the row of a document that is pending, without the row. Each index of a generation is of its
 // model.
 func pendingChange(m *model.Model, n *owntable.PendingRow) (c projections.Change, ok bool) {
-	derivation := searching(m, n.Index)
+	derivation := derivationOf(m, n.Index)
 	key, err := search.ParseID(n.ID)
 	for _, s := range m.Searches {
 		if err == nil && s.Derivation() == derivation {

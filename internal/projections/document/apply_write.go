@@ -18,27 +18,27 @@ import (
 	"weir/internal/search"
 )
 
-// Write applies the documents of batches whose rows are applied to the search indexes. In an index the
+// WriteDocuments applies the documents of batches whose rows are applied to the search indexes. In an index the
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
 // applied any number of times. It notes those as pending that an index does not take until writing ends, or all of them
 // if that is nil (pending.go). A document that the index refuses becomes a dead letter; a
 // later change of its row that the index accepts puts the index right. It returns what to add to the result of each batch: its
 // searches, and the changes that became dead.
-func Write(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing context.Context) (of []runner.Result, pending int, err error) {
+func WriteDocuments(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing context.Context) (of []runner.Result, pending int, err error) {
 	var all asked
 	of = make([]runner.Result, len(bs))
 	for i, b := range bs {
 		for j := range b.Changes {
 			docs := r.DocumentsOf(&b.Changes[j])
-			for _, name := range searchings(r.Model, docs) {
+			for _, name := range derivationsOf(r.Model, docs) {
 				of[i].Count(name, runner.Counts{Applied: 1})
 			}
 			for _, d := range docs {
-				all.add(d, changeOf{i, j})
+				all.addNewest(d, changeOf{i, j})
 			}
 		}
 	}
-	errs, pending, err := offer(ctx, r, all.docs, writing)
+	errs, pending, err := offerDocuments(ctx, r, all.docs, writing)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -49,7 +49,7 @@ func Write(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing con
 			continue
 		}
 		at := all.of[i]
-		if name := searching(r.Model, all.docs[i].Index); !slices.Contains(lost[at], name) {
+		if name := derivationOf(r.Model, all.docs[i].Index); !slices.Contains(lost[at], name) {
 			of[at.batch].Count(name, runner.Counts{Applied: -1, Dead: 1})
 			if len(lost[at]) == 0 && !slices.Contains(bs[at.batch].DeadAt, bs[at.batch].Changes[at.change].Position) {
 				of[at.batch].Counts.Add(runner.Counts{Applied: -1, Dead: 1})
@@ -61,16 +61,16 @@ func Write(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing con
 	return of, pending, r.Letters().KeepAll(ctx, ds)
 }
 
-// searching is the derivation whose documents an index has: the model's name is in the name of an index, and not in that
+// derivationOf is the derivation whose documents an index has: the model's name is in the name of an index, and not in that
 // of a derivation.
-func searching(m *model.Model, index string) string {
+func derivationOf(m *model.Model, index string) string {
 	return model.SearchDerivation(strings.TrimPrefix(index, m.Name+"-"))
 }
 
-// searchings are the derivations whose documents a change asks for, each once.
-func searchings(m *model.Model, docs []search.Document) (out []string) {
+// derivationsOf are the derivations whose documents a change asks for, each once.
+func derivationsOf(m *model.Model, docs []search.Document) (out []string) {
 	for i := range docs {
-		if name := searching(m, docs[i].Index); !slices.Contains(out, name) {
+		if name := derivationOf(m, docs[i].Index); !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
@@ -91,8 +91,8 @@ type asked struct {
 // documentName names a document over all indexes of the model.
 type documentName struct{ index, id string }
 
-// add takes in a document unless it has a newer version of it.
-func (a *asked) add(d search.Document, of changeOf) {
+// addNewest takes in a document unless it has a newer version of it.
+func (a *asked) addNewest(d search.Document, of changeOf) {
 	name := documentName{d.Index, d.ID}
 	at, ok := a.at[name]
 	if !ok {
@@ -116,25 +116,25 @@ func deadDocument(d *search.Document, c *projections.Change, shardKey string, re
 	}
 }
 
-// Apply applies documents together, and then retries those that failed one by one,
+// ApplyDocuments applies documents together, and then retries those that failed one by one,
 // because a failure of the whole request, or of another document, says nothing about a
 // document. It returns an error for each document that the index refuses. If it returns an error beside these, the others of them are of
 // documents that were not taken. The caller's
 // changes must be durable first, and Apply waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
-func Apply(ctx context.Context, r *runner.Runner, docs []search.Document) (errs []error, err error) {
+func ApplyDocuments(ctx context.Context, r *runner.Runner, docs []search.Document) (errs []error, err error) {
 	if len(docs) == 0 {
 		return nil, nil
 	}
-	err = r.Traced(ctx, runner.Span{Name: runner.SpanIndex, Items: len(docs)}, func(ctx context.Context) (err error) {
-		errs, err = apply(ctx, r, docs)
+	err = r.RunTraced(ctx, runner.Span{Name: runner.SpanIndex, Items: len(docs)}, func(ctx context.Context) (err error) {
+		errs, err = applyUntraced(ctx, r, docs)
 		return err
 	})
 	return errs, err
 }
 
-// apply is Apply without its span.
-func apply(ctx context.Context, r *runner.Runner, docs []search.Document) ([]error, error) {
+// applyUntraced is Apply without its span.
+func applyUntraced(ctx context.Context, r *runner.Runner, docs []search.Document) ([]error, error) {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil, err
 	}

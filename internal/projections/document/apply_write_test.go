@@ -33,7 +33,7 @@ func (syncedStore) Sync(context.Context) error { return nil }
 func TestFullIndex(t *testing.T) {
 	x := &fullIndex{}
 	r := &runner.Runner{Store: syncedStore{}, Index: x}
-	if _, err := Apply(context.Background(), r, make([]search.Document, 2000)); err == nil || x.calls != 2 {
+	if _, err := ApplyDocuments(context.Background(), r, make([]search.Document, 2000)); err == nil || x.calls != 2 {
 		t.Errorf("%d calls, %v", x.calls, err)
 	}
 }

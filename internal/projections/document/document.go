@@ -33,7 +33,7 @@ func Fold(m *model.Model, c *projections.Change) []search.Document {
 
 // appendDocument appends what a change asks of one search index, if anything.
 func appendDocument(docs []search.Document, m *model.Model, c *projections.Change, s *model.Search) []search.Document {
-	had, has := holds(s, c.Was, c.Old), holds(s, c.Is, c.New)
+	had, has := hasDocument(s, c.Was, c.Old), hasDocument(s, c.Is, c.New)
 	switch {
 	case !had && !has, had && has && sameFields(s, c.Old, c.New):
 		return docs
@@ -42,7 +42,7 @@ func appendDocument(docs []search.Document, m *model.Model, c *projections.Chang
 		if len(id) > search.MaxID { // no index can hold it
 			return docs
 		}
-		return append(docs, search.Document{Index: Index(m, s), ID: id, Deleted: true, Position: c.Position})
+		return append(docs, search.Document{Index: IndexName(m, s), ID: id, Deleted: true, Position: c.Position})
 	}
 	is := documentOf(m, s, c.Row.Key, c.New)
 	if had && sameDocument(documentOf(m, s, c.Row.Key, c.Old), is) {
@@ -52,19 +52,19 @@ func appendDocument(docs []search.Document, m *model.Model, c *projections.Chang
 	return append(docs, is)
 }
 
-// holds reports whether the index has a document for a row of entity e.
-func holds(s *model.Search, e *model.Entity, row value.Item) bool {
+// hasDocument reports whether the index has a document for a row of entity e.
+func hasDocument(s *model.Search, e *model.Entity, row value.Item) bool {
 	return e == s.Of && row != nil && s.Input.Uses(row)
 }
 
-// faults notes why searches cannot use the images of a change.
-func faults(c *projections.Change) (f projections.Faults) {
+// imageFaults notes why searches cannot use the images of a change.
+func imageFaults(c *projections.Change) (f projections.Faults) {
 	note := func(e *model.Entity, image value.Item, old bool) {
 		if e == nil || image == nil {
 			return
 		}
 		for _, s := range e.Search {
-			f.Take(&s.Input, image, old)
+			f.IsUsable(&s.Input, image, old)
 		}
 	}
 	note(c.Was, c.Old, true)
@@ -90,10 +90,10 @@ func sameDocument(a, b search.Document) bool {
 	return slices.Equal(a.Text, b.Text) && maps.EqualFunc(a.Values, b.Values, value.Equal)
 }
 
-// Of returns the document that a row has by itself. ok is false if the index does
+// DocumentOf returns the document that a row has by itself. ok is false if the index does
 // not hold the row.
-func Of(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
-	if !holds(s, e, row) {
+func DocumentOf(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row value.Item) (search.Document, bool) {
+	if !hasDocument(s, e, row) {
 		return search.Document{}, false
 	}
 	return documentOf(m, s, key, row), true
@@ -102,23 +102,23 @@ func Of(m *model.Model, s *model.Search, e *model.Entity, key store.Key, row val
 // documentOf makes the document of a row, without a position. It leaves out attributes of
 // weir's own bookkeeping.
 func documentOf(m *model.Model, s *model.Search, key store.Key, row value.Item) search.Document {
-	d := search.Document{Index: Index(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
+	d := search.Document{Index: IndexName(m, s), ID: search.ID(key), Values: map[string]value.Value{}}
 	for _, f := range s.Text {
 		d.Text = appendText(d.Text, f.Stored(row))
 	}
 	for _, fs := range [...][]*model.Field{s.Filters, s.Sorts} {
 		for _, f := range fs {
 			if v := f.Stored(row); !v.IsMissing() && !owntable.IsOurs(f.Name) {
-				d.Values[f.Name] = Value(f, f.Elements(v))
+				d.Values[f.Name] = IndexedValue(f, f.Elements(v))
 			}
 		}
 	}
 	return d
 }
 
-// Value returns a value of a filter or a sort as documents have it, so that every index compares it as its
+// IndexedValue returns a value of a filter or a sort as documents have it, so that every index compares it as its
 // declared type is compared: times by when they are, a number that is stored as text as a number.
-func Value(f *model.Field, v value.Value) value.Value {
+func IndexedValue(f *model.Field, v value.Value) value.Value {
 	if f.Declared != nil {
 		v, _ = f.Declared.Read(v, f.Key != nil)
 		if instant, ok := value.Instant(v); ok && f.Declared.Type == model.TypeTime {
@@ -131,8 +131,8 @@ func Value(f *model.Field, v value.Value) value.Value {
 	return v
 }
 
-// Index returns the name that a model's search index has everywhere outside the model.
-func Index(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
+// IndexName returns the name that a model's search index has everywhere outside the model.
+func IndexName(m *model.Model, s *model.Search) string { return m.Name + "-" + s.Name }
 
 // appendText appends the texts in a value. It descends into lists, sets and maps.
 func appendText(texts []string, v value.Value) []string {

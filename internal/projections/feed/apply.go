@@ -37,30 +37,30 @@ type part struct {
 }
 
 // Fold takes in what the i-th change asks for.
-func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
+func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply writes the batch's subscriptions and then its notifications.
 func (p *part) Apply(ctx context.Context, w *runner.Work) error {
-	works, err := p.generations(ctx, w)
+	works, err := p.splitGenerations(ctx, w)
 	if err != nil {
 		return err
 	}
 	for _, k := range append(works, &work{w, &p.gathered}) {
-		if err := k.subscribe(ctx); err != nil {
+		if err := k.writeSubscriptions(ctx); err != nil {
 			return err
 		}
-		if err := k.notify(ctx); err != nil {
+		if err := k.writeNotifications(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// generations returns what the batch asks of the generations of its view, and leaves to the
+// splitGenerations returns what the batch asks of the generations of its view, and leaves to the
 // first generation what is its own. All generations that count enter subscriptions. Only
 // the lists that are shown get notifications, so the lists of a build have no moment before it is over. Those of a rule
 // that has no other lists are kept as dead letters, to be retried.
-func (p *part) generations(ctx context.Context, w *runner.Work) (works []*work, err error) {
+func (p *part) splitGenerations(ctx context.Context, w *runner.Work) (works []*work, err error) {
 	gs, err := w.Generations()
 	if err != nil {
 		return nil, err
@@ -71,26 +71,26 @@ func (p *part) generations(ctx context.Context, w *runner.Work) (works []*work, 
 		if !is {
 			continue
 		}
-		shown := g.Build.State.Shown()
-		if !shown && g.View.Pending(rule) {
+		shown := g.Build.State.IsShown()
+		if !shown && g.View.IsPending(rule) {
 			if err := p.keepUnsent(ctx, w, g, rule); err != nil {
 				return nil, err
 			}
 		}
-		if shown || g.View.Pending(rule) {
-			p.drop(rule)
+		if shown || g.View.IsPending(rule) {
+			p.dropRule(rule)
 		}
-		if !g.Counted(rule) { // older lists, of another definition
+		if !g.CountsDerivation(rule) { // older lists, of another definition
 			continue
 		}
 		in := gathered{all: g.Gathered}
 		for _, s := range subscriptions {
-			if s.Rule == rule && g.Counts(&g.Changes[s.Change]) {
+			if s.Rule == rule && g.CountsChange(&g.Changes[s.Change]) {
 				in.subscriptions = append(in.subscriptions, s)
 			}
 		}
 		for _, n := range notifications {
-			if shown && n.Rule.Name == rule && g.Counts(&g.Changes[n.Change]) {
+			if shown && n.Rule.Name == rule && g.CountsChange(&g.Changes[n.Change]) {
 				in.notifications = append(in.notifications, n)
 			}
 		}
@@ -105,10 +105,10 @@ func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generat
 	for i := range p.notifications {
 		n := &p.notifications[i]
 		c := &w.Changes[n.Change]
-		if n.Rule.Name != rule || !g.Counts(c) {
+		if n.Rule.Name != rule || !g.CountsChange(c) {
 			continue
 		}
-		w.Kept(n.Change, rule)
+		w.CountKept(n.Change, rule)
 		if _, err := w.Letters().Keep(ctx, deadletter.Letter{
 			Kind: deadletter.Notification, Target: n.List, Reason: "the lists of its subscribers are being built; it is sent once they are, or by a retry",
 			ShardKey: w.ShardKey, Position: c.Position, Record: deadletter.RecordOf(c), Time: c.Time,
@@ -119,8 +119,8 @@ func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generat
 	return nil
 }
 
-// drop leaves out what the batch asks of a rule.
-func (p *part) drop(rule string) {
+// dropRule leaves out what the batch asks of a rule.
+func (p *part) dropRule(rule string) {
 	p.subscriptions = slices.DeleteFunc(slices.Clone(p.subscriptions), func(s Subscription) bool { return s.Rule == rule })
 	p.notifications = slices.DeleteFunc(slices.Clone(p.notifications), func(n Notification) bool { return n.Rule.Name == rule })
 }

@@ -13,10 +13,10 @@ import (
 	"weir/internal/value"
 )
 
-// Holds returns the subscribers that a row is, if subscribers of their rule are built. As a
+// DerivedRows returns the subscribers that a row is, if subscribers of their rule are built. As a
 // builder puts them, they get every notification of the lists of this generation: these have
 // no moment before the build is over.
-func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.Held) {
+func (Kind) DerivedRows(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.DerivedRow) {
 	rule, is := model.BuiltRule(name)
 	if !is {
 		return nil
@@ -27,9 +27,9 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 		}
 		j.Position = events.PositionOf(1)
 		var s Subscriber
-		s.Mend(&j, 0)
+		s.ApplyAnyway(&j, 0)
 		ref := owntable.Subscriber(owntable.Subscribers(r.Model.Name, j.List), j.Row)
-		out = append(out, r.Hold(SubscriberFrom(nil).Replace(ref, s.SubscriberRow, value.Value{}), c.Row))
+		out = append(out, r.DerivedRowOf(SubscriberFrom(nil).Replace(ref, s.SubscriberRow, value.Value{}), c.Row))
 	}
 	return out
 }
@@ -37,7 +37,7 @@ func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *
 // Audit enters a row in a list, or removes it from the list, as its fields say. It keeps its
 // position, so a change that is still to come wins. Earlier notifications are not sent
 // again.
-func (Kind) Audit(ctx context.Context, r *runner.Runner, have value.Item, want *runner.Held) (w store.Write, mine bool, err error) {
+func (Kind) Audit(ctx context.Context, r *runner.Runner, have value.Item, want *runner.DerivedRow) (w store.Write, mine bool, err error) {
 	partition := have.Get(owntable.Partition).Text()
 	if !strings.HasPrefix(partition, owntable.SubscriberLists(r.Model.Name)) {
 		return w, false, nil
@@ -54,6 +54,6 @@ func (Kind) Audit(ctx context.Context, r *runner.Runner, have value.Item, want *
 		return w, true, err
 	}
 	was := is.SubscriberRow
-	is.Mend(&Subscription{Gone: be.Says == nil, Fields: be.Says, Position: is.Position}, owntable.ListFrom(counter).Moment())
-	return was.Replace(owntable.Ref(partition, is.Name), is.SubscriberRow, r.Expiry()), true, nil
+	is.ApplyAnyway(&Subscription{Gone: be.Says == nil, Fields: be.Says, Position: is.Position}, owntable.ListFrom(counter).Moment())
+	return was.Replace(owntable.Ref(partition, is.Name), is.SubscriberRow, r.OwnRowExpiry()), true, nil
 }

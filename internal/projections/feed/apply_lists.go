@@ -35,8 +35,8 @@ import (
 //
 // A list longer than a page is written by a job (internal/runner/jobs.go), which keeps the moment.
 
-// subscribe writes subscriptions: it adds subscribers to lists and removes them.
-func (w *work) subscribe(ctx context.Context) error {
+// writeSubscriptions writes subscriptions: it adds subscribers to lists and removes them.
+func (w *work) writeSubscriptions(ctx context.Context) error {
 	pending := make([]*Subscription, len(w.subscriptions))
 	for i := range w.subscriptions {
 		pending[i] = &w.subscriptions[i]
@@ -72,7 +72,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 		s := SubscriberFrom(rows[2*i+1])
 		was := s.SubscriberRow
 		if s.Take(j, owntable.ListFrom(rows[2*i]).Moment()) {
-			ws, of = append(ws, w.Sourced(was.Replace(refs[2*i+1], s.SubscriberRow, w.Expiry()), j.Row)), append(of, j)
+			ws, of = append(ws, w.WithSource(was.Replace(refs[2*i+1], s.SubscriberRow, w.OwnRowExpiry()), j.Row)), append(of, j)
 		}
 	}
 	out, err := w.Write(ctx, ws)
@@ -82,7 +82,7 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	for i, j := range of {
 		switch {
 		case errors.Is(out[i].Err, store.ErrRefused):
-			if err := w.unlisted(ctx, j.List, j.Change, out[i].Err.Error()); err != nil {
+			if err := w.keepUnlisted(ctx, j.List, j.Change, out[i].Err.Error()); err != nil {
 				return nil, err
 			}
 		case out[i].Err != nil:
@@ -92,18 +92,18 @@ func (w *work) subscribeOnce(ctx context.Context, subscriptions []*Subscription)
 	return again, nil
 }
 
-// unlisted keeps a dead letter for a change that a list of subscribers cannot take in,
+// keepUnlisted keeps a dead letter for a change that a list of subscribers cannot take in,
 // because the own table refuses the write. All other changes and lists go on.
-func (w *work) unlisted(ctx context.Context, list string, change int, reason string) error {
-	w.Kept(change)
+func (w *work) keepUnlisted(ctx context.Context, list string, change int, reason string) error {
+	w.CountKept(change)
 	_, err := w.Letters().Keep(ctx, deadletter.Unusable(&w.Changes[change], w.ShardKey, list, reason))
 	return err
 }
 
-// unsendable keeps a dead letter for each notification of a list that can have no moment.
-func (w *work) unsendable(ctx context.Context, notifications []Notification, reason string) error {
+// keepUnsendable keeps a dead letter for each notification of a list that can have no moment.
+func (w *work) keepUnsendable(ctx context.Context, notifications []Notification, reason string) error {
 	for i := range notifications {
-		if err := w.unlisted(ctx, notifications[i].List, notifications[i].Change, reason); err != nil {
+		if err := w.keepUnlisted(ctx, notifications[i].List, notifications[i].Change, reason); err != nil {
 			return err
 		}
 	}
@@ -116,8 +116,8 @@ type sending struct {
 	notifications []Notification // in the order of the stream
 }
 
-// notify writes the batch's notifications to each list.
-func (w *work) notify(ctx context.Context) error {
+// writeNotifications writes the batch's notifications to each list.
+func (w *work) writeNotifications(ctx context.Context) error {
 	var pending []*sending
 	at := map[string]*sending{}
 	for _, t := range w.notifications {
@@ -153,7 +153,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	lists, positions, pruned := make([]owntable.ListRow, len(rows)), make([][]owntable.Applied, len(rows)), false
 	for i, row := range rows {
 		lists[i] = owntable.ListFrom(row)
-		_, last, _ := lists[i].Shard(w.ShardKey)
+		_, last, _ := lists[i].ShardProgress(w.ShardKey)
 		positions[i], pruned = lists[i].Positions(), pruned || lists[i].Pruned() && last.IsZero() && !owntable.IsUnlogged(w.ShardKey)
 	}
 	var frontier events.Position
@@ -162,7 +162,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 			return err
 		}
 	}
-	redundant, err := w.Redundant(ctx, positions)
+	redundant, err := w.RedundantShards(ctx, positions)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	var of []*sending
 	for i, t := range pending {
 		list := lists[i]
-		first, last, moment := list.Shard(w.ShardKey)
+		first, last, moment := list.ShardProgress(w.ShardKey)
 		n, _ := slices.BinarySearchFunc(t.notifications, first, func(x Notification, o events.Position) int { return x.Position.Compare(o) })
 		if first.IsZero() {
 			n = t.upTo(last)
@@ -179,15 +179,15 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		switch again := t.upTo(last); {
 		case len(t.notifications) == 0:
 		case again > 0:
-			if err := w.send(ctx, t, again, moment, last); err != nil {
+			if err := w.sendNotifications(ctx, t, again, moment, last); err != nil {
 				return err
 			}
 		default:
 			end := t.notifications[len(t.notifications)-1].Position
-			ws, of = append(ws, list.Next(t.list, w.ShardKey, t.notifications[0].Position, end, redundant[i], w.Now(), w.Ends())), append(of, t)
+			ws, of = append(ws, list.BeginMoment(t.list, w.ShardKey, t.notifications[0].Position, end, redundant[i], w.Now(), w.PositionsExpiry())), append(of, t)
 		}
 	}
-	if err := w.Fresh(); err != nil {
+	if err := w.CheckAge(); err != nil {
 		return err
 	}
 	out, err := w.Write(ctx, ws)
@@ -197,7 +197,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 	for i, t := range of {
 		switch e := out[i].Err; {
 		case errors.Is(e, store.ErrRefused):
-			if err := w.unsendable(ctx, t.notifications, e.Error()); err != nil {
+			if err := w.keepUnsendable(ctx, t.notifications, e.Error()); err != nil {
 				return err
 			}
 			t.notifications = nil
@@ -205,7 +205,7 @@ func (w *work) sendNext(ctx context.Context, pending []*sending) error {
 		case e != nil:
 			continue // another worker took this moment; read again
 		}
-		if err := w.send(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {
+		if err := w.sendNotifications(ctx, t, len(t.notifications), owntable.ListFrom(out[i].Row).Moment(), t.notifications[len(t.notifications)-1].Position); err != nil {
 			return err
 		}
 	}
@@ -221,21 +221,21 @@ func (t *sending) upTo(o events.Position) int {
 	return n
 }
 
-// send writes the first n notifications, which share a moment. When all notifications of
+// sendNotifications writes the first n notifications, which share a moment. When all notifications of
 // the moment are written, up to position last, it removes the moment from the counter
 // row. Then a repeated batch does not restore a notification that its subscriber has
 // deleted. The notifications of one moment may arrive in several pieces, so send does
 // this only after the last. A crash before that leaves the moment, and the repeated batch
 // writes the rows again.
-func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
+func (w *work) sendNotifications(ctx context.Context, t *sending, n int, moment int64, last events.Position) error {
 	any, some, jobs := false, t.notifications[:n], make([]owntable.Job, n)
 	for i := range some {
-		jobs[i] = some[i].job(t.list, moment)
+		jobs[i] = some[i].sendingJob(t.list, moment)
 	}
 	err := w.FanOut(ctx, jobs, func(i int, rows []value.Item, last bool) error {
 		done, err := sendPage(ctx, w.Runner, rows, &some[i], moment)
 		if done.kept {
-			w.Kept(some[i].Change, some[i].Rule.Name)
+			w.CountKept(some[i].Change, some[i].Rule.Name)
 		}
 		any = any || done.any || !last
 		return err
@@ -252,9 +252,9 @@ func (w *work) send(ctx context.Context, t *sending, n int, moment int64, last e
 	return err
 }
 
-// job is what sends the notification to those on a list that get its moment. Each page may be read at any time after the
+// sendingJob is what sends the notification to those on a list that get its moment. Each page may be read at any time after the
 // moment was given: what joins or leaves then gets, or misses, those of later moments only.
-func (t *Notification) job(list store.Ref, moment int64) owntable.Job {
+func (t *Notification) sendingJob(list store.Ref, moment int64) owntable.Job {
 	job := owntable.EntriesJob(list)
 	job.Rule, job.Source, job.Fields, job.Position, job.Moment = t.Rule.Name, t.Rule.Source.Name, t.Fields, t.Position, moment
 	return job
@@ -279,9 +279,9 @@ func sendPage(ctx context.Context, r *runner.Runner, rows []value.Item, t *Notif
 		if fields == nil {
 			fields = s.Left
 		}
-		p, ok := t.For(fields)
+		p, ok := t.RowFor(fields)
 		switch {
-		case !ok || runner.Lapsed(r, &p):
+		case !ok || runner.IsLapsed(r, &p):
 		case p.Unclear != "":
 			done.kept = true
 			if err := keepRefused(ctx, r, deadletter.Image, t, &p, p.Unclear); err != nil {
@@ -320,14 +320,14 @@ func notificationWrite(r *runner.Runner, p *projections.Put) store.Write {
 // keepRefused keeps a dead letter for a row that its table refused, or whose key does not tell
 // which subscriber gets it. The other subscribers still get theirs.
 func keepRefused(ctx context.Context, r *runner.Runner, kind deadletter.Kind, t *Notification, p *projections.Put, reason string) error {
-	_, err := r.Letters().Keep(ctx, refused(r, kind, t.Rule.Name, p, reason))
+	_, err := r.Letters().Keep(ctx, refusedLetter(r, kind, t.Rule.Name, p, reason))
 	return err
 }
 
-// refused returns the dead letter of such a row.
-func refused(r *runner.Runner, kind deadletter.Kind, rule string, p *projections.Put, reason string) deadletter.Letter {
+// refusedLetter returns the dead letter of such a row.
+func refusedLetter(r *runner.Runner, kind deadletter.Kind, rule string, p *projections.Put, reason string) deadletter.Letter {
 	return deadletter.Letter{
-		Kind: kind, Target: rule + " " + r.Describe(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
+		Kind: kind, Target: rule + " " + r.DescribeRow(p.Row), Row: p.Row, Reason: reason, Position: p.Position,
 		Record: owntable.RecordItem(&events.Record{New: p.Image}),
 	}
 }
@@ -335,7 +335,7 @@ func refused(r *runner.Runner, kind deadletter.Kind, rule string, p *projections
 // Retry writes a subscriber's row that was refused before, or sends a notification that had no lists.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
 	if d.Row.Table == "" {
-		return false, resend(ctx, r, d)
+		return false, resendUnsent(ctx, r, d)
 	}
 	out, err := r.Write(ctx, []store.Write{notificationWrite(r, &projections.Put{Row: d.Row, Image: d.ChangeRecord().New, Position: d.Position})})
 	switch {
@@ -347,9 +347,9 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	return false, nil
 }
 
-// resend sends a notification that had no lists (keepUnsent) to those who are in its list now.
+// resendUnsent sends a notification that had no lists (keepUnsent) to those who are in its list now.
 // It may be repeated: a subscriber who has the notification keeps it as it is.
-func resend(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
+func resendUnsent(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
 	c, err := d.Change(r.Model)
 	if err != nil {
 		return err
@@ -363,9 +363,9 @@ func resend(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
 			continue
 		}
 		lists := r.Model.Name
-		if b, _ := row.Builds.Of(model.BuildSubscribers + n.Rule.Name); b.State.Shown() {
+		if b, _ := row.Builds.Of(model.BuildSubscribers + n.Rule.Name); b.State.IsShown() {
 			lists = b.Ledgers(r.Model.Name)
-		} else if row.Pending(n.Rule.Name) {
+		} else if row.IsPending(n.Rule.Name) {
 			return fmt.Errorf("%s: %s", d.Target, d.Reason)
 		}
 		list := owntable.Subscribers(lists, n.List)
@@ -374,7 +374,7 @@ func resend(ctx context.Context, r *runner.Runner, d *deadletter.Letter) error {
 			return err
 		}
 		moment := owntable.ListFrom(counter).Moment() + 1
-		err = r.FanOut(ctx, []owntable.Job{n.job(list, moment)}, func(_ int, rows []value.Item, _ bool) error {
+		err = r.FanOut(ctx, []owntable.Job{n.sendingJob(list, moment)}, func(_ int, rows []value.Item, _ bool) error {
 			_, err := sendPage(ctx, r, rows, &n, moment)
 			return err
 		})

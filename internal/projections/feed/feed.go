@@ -61,7 +61,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Subscription) {
 
 // FoldNotifications returns the notifications that a change asks for.
 func FoldNotifications(c *projections.Change, f *projections.Faults) (out []Notification) {
-	c.Sends(f, func(as *projections.Change, rule *model.RowRule, row value.Item) {
+	c.EachSent(f, func(as *projections.Change, rule *model.RowRule, row value.Item) {
 		if t, ok := foldNotification(as, f, rule, row); ok {
 			out = append(out, t)
 		}
@@ -77,7 +77,7 @@ const rawName = "%"
 // for a row of our own table.
 func subscriptionOf(f *projections.Faults, rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Subscription, bool) {
 	j, ok := placeOf(f, rule, of, ref, row, old)
-	return j, ok && f.Holds(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
+	return j, ok && f.FitsOwnTable(rule.Name, "what it takes of a follower", j.Fields.Size(), old)
 }
 
 // SubscriptionOf returns the place that a row of entity e has in a list of subscribers under a
@@ -89,11 +89,11 @@ func SubscriptionOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row val
 
 // placeOf is SubscriptionOf without the limit on size.
 func placeOf(f *projections.Faults, rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item, old bool) (_ Subscription, ok bool) {
-	if e != rule.Subscribers.Of || row == nil || !f.Take(&rule.Subscribers.Input, row, old) {
+	if e != rule.Subscribers.Of || row == nil || !f.IsUsable(&rule.Subscribers.Input, row, old) {
 		return Subscription{}, false
 	}
 	j := Subscription{Rule: rule.Name, Row: ref}
-	if j.List, ok = list(rule, func(m *model.Match) value.Value { return m.Field.Stored(row) }); !ok {
+	if j.List, ok = listName(rule, func(m *model.Match) value.Value { return m.Field.Stored(row) }); !ok {
 		return j, false
 	}
 	var attrs []value.Attr
@@ -115,10 +115,10 @@ func inKeys(name string, f *model.Field, row value.Item) []value.Attr {
 	return []value.Attr{{Name: name, Value: v}, {Name: rawName + name, Value: raw}}
 }
 
-// list returns the name of the list of the subscribers whose fields have these values.
+// listName returns the name of the list of the subscribers whose fields have these values.
 // Two values are the same here if they are the same in a key. ok is false if a value is
 // missing.
-func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
+func listName(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool) {
 	var by []string
 	for i := range rule.Subscribers.By {
 		s := value.Scalar(val(&rule.Subscribers.By[i]))
@@ -133,10 +133,10 @@ func list(rule *model.RowRule, val func(*model.Match) value.Value) (string, bool
 // sendsTo returns the list of subscribers that a history rule's row is for. ok is false unless the row passes
 // the rule's tests and names a list.
 func sendsTo(f *projections.Faults, rule *model.RowRule, row value.Item) (to string, ok bool) {
-	if !f.Take(&rule.Input, row, false) {
+	if !f.IsUsable(&rule.Input, row, false) {
 		return "", false
 	}
-	return list(rule, func(m *model.Match) value.Value { return projections.ScalarOf(&m.Expr, row) })
+	return listName(rule, func(m *model.Match) value.Value { return projections.ScalarOf(&m.Expr, row) })
 }
 
 // foldNotification returns the notification that a history rule asks for, if its row is for a list (sendsTo).
@@ -148,7 +148,7 @@ func foldNotification(c *projections.Change, f *projections.Faults, rule *model.
 	var attrs []value.Attr
 	for i := range rule.Fields {
 		if f := &rule.Fields[i]; f.Expr.Subscriber == nil {
-			if attrs = append(attrs, value.Attr{Name: f.Name, Value: projections.Evaluate(c, &f.Expr, row)}); f.Expr.Field != nil {
+			if attrs = append(attrs, value.Attr{Name: f.Name, Value: projections.EvaluateExpr(c, &f.Expr, row)}); f.Expr.Field != nil {
 				attrs = append(attrs, inKeys(f.Name, f.Expr.Field, row)...)
 			}
 		}
@@ -156,15 +156,15 @@ func foldNotification(c *projections.Change, f *projections.Faults, rule *model.
 	return Notification{List: to, Rule: rule, Fields: value.NewItem(attrs...), Position: c.Position}, true
 }
 
-// For returns the row that a subscriber gets. ok is false if the row would have no key.
-func (t *Notification) For(follower value.Item) (projections.Put, bool) {
+// RowFor returns the row that a subscriber gets. ok is false if the row would have no key.
+func (t *Notification) RowFor(follower value.Item) (projections.Put, bool) {
 	get := func(f *model.Assign, name string) value.Value {
 		if f.Expr.Subscriber != nil {
 			return follower.Get(name)
 		}
 		return t.Fields.Get(name)
 	}
-	p, ok := projections.Build(t.Rule, func(f *model.Assign) value.Value { return get(f, f.Name) }, func(f *model.Assign) value.Value {
+	p, ok := projections.BuildRow(t.Rule, func(f *model.Assign) value.Value { return get(f, f.Name) }, func(f *model.Assign) value.Value {
 		if raw := get(f, rawName+f.Name); !raw.IsMissing() {
 			return raw
 		}
@@ -181,13 +181,13 @@ type Order struct {
 	subscribed, notified map[string]bool
 }
 
-// Begins reports whether the given change, which is the next in the run, begins a new
+// BeginsPhase reports whether the given change, which is the next in the run, begins a new
 // phase.
-func (o *Order) Begins(c *projections.Change) bool {
-	if !o.Concerns(c.Was, c.Is) {
+func (o *Order) BeginsPhase(c *projections.Change) bool {
+	if !o.ConcernsOrder(c.Was, c.Is) {
 		return false
 	}
-	subscriptions, notifications := Fold(c, nil), notified(c)
+	subscriptions, notifications := Fold(c, nil), notifiedLists(c)
 	begins := slices.ContainsFunc(subscriptions, func(s Subscription) bool { return o.notified[s.List] }) ||
 		slices.ContainsFunc(notifications, func(list string) bool { return o.subscribed[list] })
 	if begins || o.notified == nil {
@@ -202,9 +202,9 @@ func (o *Order) Begins(c *projections.Change) bool {
 	return begins
 }
 
-// notified returns the lists to which a change sends notifications.
-func notified(c *projections.Change) (out []string) {
-	c.Sends(nil, func(_ *projections.Change, rule *model.RowRule, row value.Item) {
+// notifiedLists returns the lists to which a change sends notifications.
+func notifiedLists(c *projections.Change) (out []string) {
+	c.EachSent(nil, func(_ *projections.Change, rule *model.RowRule, row value.Item) {
 		if to, ok := sendsTo(nil, rule, row); ok {
 			out = append(out, to)
 		}
@@ -212,10 +212,10 @@ func notified(c *projections.Change) (out []string) {
 	return out
 }
 
-// Concerns reports whether the order of a change among the changes of other rows matters,
+// ConcernsOrder reports whether the order of a change among the changes of other rows matters,
 // given the row's old and new entity: the row may be a subscriber, or may send
 // notifications.
-func (*Order) Concerns(was, is *model.Entity) bool {
+func (*Order) ConcernsOrder(was, is *model.Entity) bool {
 	for _, e := range [...]*model.Entity{was, is} {
 		if e == nil {
 			continue

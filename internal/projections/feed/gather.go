@@ -13,13 +13,13 @@ type gathered struct {
 	notifications []Notification // in the order of the stream
 }
 
-// fold takes in what the i-th change asks for.
-func (g *gathered) fold(i int, c *projections.Change) {
+// foldChange takes in what the i-th change asks for.
+func (g *gathered) foldChange(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, s := range Fold(c, &f) {
 		s.Change = i
-		g.all.Touch(i, s.Rule)
-		g.all.Name(s.Rule, "")
+		g.all.NoteTouched(i, s.Rule)
+		g.all.NoteDerivation(s.Rule, "")
 		name := s.List + "\x00" + owntable.RowText(s.Row)
 		if at, ok := g.at[name]; ok {
 			g.subscriptions[at] = s
@@ -31,8 +31,8 @@ func (g *gathered) fold(i int, c *projections.Change) {
 	for _, n := range FoldNotifications(c, &f) {
 		n.Change = i
 		g.notifications = append(g.notifications, n)
-		g.all.Touch(i, n.Rule.Name)
-		g.all.Name(n.Rule.Name, "")
+		g.all.NoteTouched(i, n.Rule.Name)
+		g.all.NoteDerivation(n.Rule.Name, "")
 	}
-	g.all.Fault(i, f.New())
+	g.all.AddFaults(i, f.NewFaults())
 }

@@ -11,24 +11,24 @@ import (
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers != nil {
-			x.Of(rule.Name).Rule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
+			x.SetDerivation(rule.Name).CheckRule(rule, c, from, func(one *projections.Change, row value.Item) (projections.Put, bool) {
 				t, ok := foldNotification(one, nil, rule, row)
 				if !ok {
 					return projections.Put{}, false
 				}
-				return t.For(unknown(rule, true))
+				return t.RowFor(unknownValues(rule, true))
 			})
 		}
 	}
 	for _, rule := range c.Is.Subscribes {
-		subscriberLimits(x.Of(rule.Name), rule, c, from)
+		subscriberLimits(x.SetDerivation(rule.Name), rule, c, from)
 	}
 }
 
-// unknown stands in for values that are not known here: those that a rule's rows take
+// unknownValues stands in for values that are not known here: those that a rule's rows take
 // from subscribers, or, if subscribers is false, those that they take from the row that
 // sends the notification. Each is as short as such a value may be.
-func unknown(rule *model.RowRule, subscribers bool) value.Item {
+func unknownValues(rule *model.RowRule, subscribers bool) value.Item {
 	var attrs []value.Attr
 	for i := range rule.Fields {
 		if f := &rule.Fields[i]; (f.Expr.Subscriber != nil) == subscribers {
@@ -44,10 +44,10 @@ func subscriberLimits(x *projections.Limits, rule *model.RowRule, c *projections
 	if !ok {
 		return
 	}
-	t := Notification{Rule: rule, Fields: unknown(rule, false)}
-	p, ok := t.For(j.Fields)
+	t := Notification{Rule: rule, Fields: unknownValues(rule, false)}
+	p, ok := t.RowFor(j.Fields)
 	if ok {
-		x.Key(rule.Into, p.Row.Key, func(name string) []string {
+		x.CheckKey(rule.Into, p.Row.Key, func(name string) []string {
 			for i := range rule.Fields {
 				if f := &rule.Fields[i]; f.Name == name && f.Expr.Subscriber != nil {
 					return projections.Origins(f.Expr.Subscriber.Names(), from)

@@ -27,12 +27,12 @@ func (s *Subscriber) Take(j *Subscription, moment int64) bool {
 	if j.Position.Compare(s.Position) <= 0 {
 		return false
 	}
-	s.Mend(j, moment)
+	s.ApplyAnyway(j, moment)
 	return true
 }
 
-// Mend applies a Subscription as of its position, whatever position the row had.
-func (s *Subscriber) Mend(j *Subscription, moment int64) {
+// ApplyAnyway applies a Subscription as of its position, whatever position the row had.
+func (s *Subscriber) ApplyAnyway(j *Subscription, moment int64) {
 	s.Position = j.Position
 	switch {
 	case j.Gone && s.Says != nil:

@@ -33,12 +33,12 @@ func (Kind) Serve(ctx context.Context, r *runner.Runner, job *owntable.Job, rows
 		return err
 	}
 	v := keptIn(is)
-	ws, of, err := updates(ctx, r, job.List, rows, v)
+	ws, of, err := updateWrites(ctx, r, job.List, rows, v)
 	if err == nil {
 		_, err = serveAll(ctx, r, ws, of)
 	}
 	if err == nil && last {
-		err = outlives(ctx, r, list, v)
+		err = expireValue(ctx, r, list, v)
 	}
 	return err
 }

@@ -17,26 +17,26 @@ import (
 	"weir/internal/value"
 )
 
-// Settle makes rows of the application show what they follow, as the rows are when they are read: each write has the condition
+// SettleRows makes rows of the application show what they follow, as the rows are when they are read: each write has the condition
 // that nothing has changed of the row that decides it. A row is entered on the list after it is written, and then the value is read
 // again (Compare), so of a new value and a new follower at least one sees the other. Settle may be repeated: of a row that is
 // right it checks the entry and the value. It reports whether a table refused a row, of which dead letters are kept then.
-func (w *Work) Settle(ctx context.Context, rows []Unsettled) (refused bool, err error) {
+func (w *Work) SettleRows(ctx context.Context, rows []Unsettled) (refused bool, err error) {
 	for range store.MaxRounds {
 		if len(rows) == 0 {
 			return refused, nil
 		}
 		some := false
-		if rows, some, err = w.settle(ctx, rows); err != nil {
+		if rows, some, err = w.settleOnce(ctx, rows); err != nil {
 			return false, err
 		}
 		refused = refused || some
 	}
-	return false, fmt.Errorf("%s changes all the time", w.Describe(rows[0].Row))
+	return false, fmt.Errorf("%s changes all the time", w.DescribeRow(rows[0].Row))
 }
 
-// settle settles rows once, and returns those that changed meanwhile.
-func (w *Work) settle(ctx context.Context, rows []Unsettled) (again []Unsettled, refused bool, err error) {
+// settleOnce settles rows once, and returns those that changed meanwhile.
+func (w *Work) settleOnce(ctx context.Context, rows []Unsettled) (again []Unsettled, refused bool, err error) {
 	is, err := w.Get(ctx, seq.Map(rows, func(u Unsettled) store.Ref { return u.Row }))
 	if err != nil {
 		return nil, false, err
@@ -52,18 +52,18 @@ func (w *Work) settle(ctx context.Context, rows []Unsettled) (again []Unsettled,
 			}
 		}
 	}
-	values, err := w.Current(ctx, puts)
+	values, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return nil, false, err
 	}
-	waits, err := w.waits(ctx, puts, values)
+	waits, err := w.awaitedLists(ctx, puts, values)
 	if err != nil {
 		return nil, false, err
 	}
 	var ws []store.Write
 	var of []int
 	for i, u := range rows {
-		if wr := w.settling(&u, puts[i], values, waits); len(wr.Ops) > 0 {
+		if wr := w.settlingWrite(&u, puts[i], values, waits); len(wr.Ops) > 0 {
 			ws, of = append(ws, wr), append(of, i)
 		}
 	}
@@ -76,7 +76,7 @@ func (w *Work) settle(ctx context.Context, rows []Unsettled) (again []Unsettled,
 		case e == nil:
 			continue
 		case errors.Is(e, store.ErrRefused):
-			refused, err = true, w.unsettled(ctx, puts[i], e.Error())
+			refused, err = true, w.keepUnsettled(ctx, puts[i], e.Error())
 		default:
 			again = append(again, rows[i])
 		}
@@ -86,12 +86,12 @@ func (w *Work) settle(ctx context.Context, rows []Unsettled) (again []Unsettled,
 		puts[i] = nil
 	}
 	puts = seq.Where(puts, func(p *projections.Put) bool { return p != nil })
-	return again, refused, w.Compare(ctx, puts, values, nil, events.Position{})
+	return again, refused, w.CompareAgain(ctx, puts, values, nil, events.Position{})
 }
 
-// waits reports of which lists nothing is kept although the row followed exists: its own change, or a build, is still to give
+// awaitedLists reports of which lists nothing is kept although the row followed exists: its own change, or a build, is still to give
 // its value.
-func (w *Work) waits(ctx context.Context, puts []*projections.Put, values Values) (map[string]bool, error) {
+func (w *Work) awaitedLists(ctx context.Context, puts []*projections.Put, values Values) (map[string]bool, error) {
 	var refs []store.Ref
 	var of []projections.Following
 	for _, p := range puts {
@@ -109,11 +109,11 @@ func (w *Work) waits(ctx context.Context, puts []*projections.Put, values Values
 	return waits, err
 }
 
-// settling is the write that makes a row show what it follows, without operations if it does. The attribute of a row that
+// settlingWrite is the write that makes a row show what it follows, without operations if it does. The attribute of a row that
 // follows nothing goes. Of a value that is still to come it stays. A row that is no longer of its entity keeps what it
 // shows, and no longer follows.
-func (w *Work) settling(u *Unsettled, p *projections.Put, values Values, waits map[string]bool) store.Write {
-	wr := store.Write{Ref: p.Row, If: store.Cond{w.Present(p.Row.Table)}}
+func (w *Work) settlingWrite(u *Unsettled, p *projections.Put, values Values, waits map[string]bool) store.Write {
+	wr := store.Write{Ref: p.Row, If: store.Cond{w.ExistsCondition(p.Row.Table)}}
 	e, asked := w.Model.Table(p.Row.Table).Classify(p.Image), map[string]bool{}
 	asRead := func(names ...string) {
 		for _, name := range names {
@@ -136,16 +136,16 @@ func (w *Work) settling(u *Unsettled, p *projections.Put, values Values, waits m
 	}
 	if e != nil {
 		for _, f := range e.Follows {
-			ops := gone(marks(f.Attr))
+			ops := gone(markNames(f.Attr))
 			for _, of := range p.Follows {
 				if of.Follow == f {
-					if ops = w.Ops(p, f, values); waits[listOf(w.Model, of).Key.Partition.Text()] {
+					if ops = w.FollowOps(p, f, values); waits[listOf(w.Model, of).Key.Partition.Text()] {
 						ops = ops[1:]
 					}
 				}
 			}
 			if set(ops...) {
-				asRead(marks(f.Attr)[1:]...)
+				asRead(markNames(f.Attr)[1:]...)
 				for _, by := range f.Input.Fields {
 					asRead(by.Attrs()...)
 				}
@@ -158,7 +158,7 @@ func (w *Work) settling(u *Unsettled, p *projections.Put, values Values, waits m
 	if u.Was != nil && u.Was != e {
 		for _, f := range u.Was.Follows {
 			if e == nil || seq.Find(e.Follows, func(o *model.Follow) bool { return o.Attr == f.Attr }) == nil {
-				if names := marks(f.Attr)[1:]; set(gone(names)...) {
+				if names := markNames(f.Attr)[1:]; set(gone(names)...) {
 					asRead(names...)
 				}
 			}
@@ -167,11 +167,11 @@ func (w *Work) settling(u *Unsettled, p *projections.Put, values Values, waits m
 	return wr
 }
 
-// unsettled keeps a dead letter for each value that a row follows and that its table refuses there.
-func (w *Work) unsettled(ctx context.Context, p *projections.Put, reason string) error {
+// keepUnsettled keeps a dead letter for each value that a row follows and that its table refuses there.
+func (w *Work) keepUnsettled(ctx context.Context, p *projections.Put, reason string) error {
 	w.keptAt(p.Position)
 	return w.Letters().KeepAll(ctx, seq.Map(p.Follows, func(f projections.Following) deadletter.Letter {
-		return unserved(w.Runner, serving{list: listOf(w.Model, f).Key.Partition.Text(), row: p.Row, attr: f.Attr}, reason)
+		return unservedLetter(w.Runner, serving{list: listOf(w.Model, f).Key.Partition.Text(), row: p.Row, attr: f.Attr}, reason)
 	}))
 }
 
@@ -181,23 +181,23 @@ type ShownFix struct {
 	Follows []projections.Following // by the row as it was compared
 }
 
-// Thing returns the row.
-func (f *ShownFix) Thing() string { return owntable.RowText(f.Row) }
+// Describe returns the row.
+func (f *ShownFix) Describe() string { return owntable.RowText(f.Row) }
 
-// Stage returns StageLinks.
-func (*ShownFix) Stage() runner.Stage { return runner.StageLinks }
+// Phase returns StageLinks.
+func (*ShownFix) Phase() runner.FixPhase { return runner.PhaseLinks }
 
 // MadeBy returns nil.
 func (*ShownFix) MadeBy() *model.RowRule { return nil }
 
-// Reads returns the row and its entries.
-func (f *ShownFix) Reads(m *model.Model) []store.Ref {
+// RowsRead returns the row and its entries.
+func (f *ShownFix) RowsRead(m *model.Model) []store.Ref {
 	return append([]store.Ref{f.Row}, seq.Map(f.Follows, func(of projections.Following) store.Ref { return owntable.Follower(listOf(m, of), of.Attr, f.Row) })...)
 }
 
-// Right reports whether the row is on the lists of what it follows, and says so, and has nothing of an attribute that follows
+// IsRight reports whether the row is on the lists of what it follows, and says so, and has nothing of an attribute that follows
 // nothing. What it shows of the values is FollowerFix's.
-func (f *ShownFix) Right(r *runner.Runner, rows []value.Item) bool {
+func (f *ShownFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	e := r.Model.Table(f.Row.Table).Classify(rows[0])
 	if e == nil {
 		return true
@@ -206,7 +206,7 @@ func (f *ShownFix) Right(r *runner.Runner, rows []value.Item) bool {
 		of, ok := FollowedBy(follow, rows[0])
 		at := slices.IndexFunc(f.Follows, func(was projections.Following) bool { return was.Follow == follow })
 		switch {
-		case !ok && slices.ContainsFunc(marks(follow.Attr), rows[0].Has), ok && (at < 0 || !projections.SameRow(of, f.Follows[at].Of)):
+		case !ok && slices.ContainsFunc(markNames(follow.Attr), rows[0].Has), ok && (at < 0 || !projections.SameRow(of, f.Follows[at].Of)):
 			return false
 		case ok && !(onList(rows[0], follow.Attr, listOf(r.Model, f.Follows[at]).Key.Partition.Text()) && isFollower(r.Model, rows[at+1], f.Row, follow.Attr)):
 			return false
@@ -217,18 +217,18 @@ func (f *ShownFix) Right(r *runner.Runner, rows []value.Item) bool {
 
 // Correct settles the row.
 func (f *ShownFix) Correct(ctx context.Context, r *runner.Runner, _ events.Position) (done, differs bool, err error) {
-	rows, err := r.Get(ctx, f.Reads(r.Model))
-	if err != nil || f.Right(r, rows) {
+	rows, err := r.Get(ctx, f.RowsRead(r.Model))
+	if err != nil || f.IsRight(r, rows) {
 		return true, false, err
 	}
-	refused, err := alone(r).Settle(ctx, []Unsettled{{Row: f.Row}})
+	refused, err := correctionWork(r).SettleRows(ctx, []Unsettled{{Row: f.Row}})
 	if err == nil && refused {
 		err = store.ErrRefused
 	}
 	return true, true, err
 }
 
-// alone is the state of a correction, which belongs to no batch.
-func alone(r *runner.Runner) *Work {
+// correctionWork is the state of a correction, which belongs to no batch.
+func correctionWork(r *runner.Runner) *Work {
 	return &Work{runner.NewWork(r, runner.Batch{}, projections.NewGathered(0)), NewGathered(r.Model)}
 }

@@ -42,8 +42,8 @@ type kept struct{ owntable.FollowedRow }
 // keptIn is what the own table keeps of a followed value; a nil row is one that was never kept.
 func keptIn(row value.Item) kept { return kept{owntable.FollowedFrom(row)} }
 
-// shown returns the value that a follower shows; keeps says whether it keeps last values.
-func (k *kept) shown(keeps bool) value.Value {
+// shownValue returns the value that a follower shows; keeps says whether it keeps last values.
+func (k *kept) shownValue(keeps bool) value.Value {
 	if k.Gone && !keeps {
 		return value.Value{}
 	}
@@ -55,8 +55,8 @@ func listOf(m *model.Model, f projections.Following) store.Ref {
 	return owntable.Followed(m.Name, FieldName(f.Source, f.Field.Name), f.Of)
 }
 
-// Kept reports whether there is a value, or that its row is gone, of all that a row follows.
-func (v Values) Kept(r *runner.Runner, p *projections.Put) bool {
+// AllKept reports whether there is a value, or that its row is gone, of all that a row follows.
+func (v Values) AllKept(r *runner.Runner, p *projections.Put) bool {
 	return !slices.ContainsFunc(p.Follows, func(f projections.Following) bool {
 		_, ok := v[listOf(r.Model, f).Key.Partition.Text()]
 		return !ok
@@ -68,9 +68,9 @@ func (w *Work) listOfValue(s *Value) store.Ref {
 	return owntable.Followed(w.Model.Name, FieldName(s.Entity, s.Field), s.Source)
 }
 
-// kept returns a value as our own table keeps it.
-func (w *Work) kept(s *Value) kept {
-	return kept{owntable.FollowedRow{Value: s.Value, Position: s.Position, Gone: s.Gone, Row: projections.Keyed(w.Model, s.Source)}}
+// keptValue returns a value as our own table keeps it.
+func (w *Work) keptValue(s *Value) kept {
+	return kept{owntable.FollowedRow{Value: s.Value, Position: s.Position, Gone: s.Gone, Row: projections.KeyedRowOf(w.Model, s.Source)}}
 }
 
 // KeepValues keeps the batch's values. For each it reports whether our own table now holds
@@ -79,7 +79,7 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 	ws := make([]store.Write, len(w.Gathered.Values))
 	for i := range w.Gathered.Values {
 		s := &w.Gathered.Values[i]
-		ws[i] = w.kept(s).Keep(w.listOfValue(s))
+		ws[i] = w.keptValue(s).Keep(w.listOfValue(s))
 	}
 	out, err := w.Write(ctx, ws)
 	if err != nil {
@@ -101,31 +101,31 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 			}
 		}
 	}
-	return stands, w.newest(ctx, above)
+	return stands, w.keepNewest(ctx, above)
 }
 
-// entry returns the write of a follower's entry on the list of what it follows.
-func entry(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
-	return owntable.FollowerRow{Row: projections.Keyed(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r.Model, f), f.Attr, row))
+// entryWrite returns the write of a follower's entry on the list of what it follows.
+func entryWrite(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
+	return owntable.FollowerRow{Row: projections.KeyedRowOf(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r.Model, f), f.Attr, row))
 }
 
-// Enter enters the rows on the lists of what they follow. It comes before the rows are written: an entry
+// EnterLists enters the rows on the lists of what they follow. It comes before the rows are written: an entry
 // without a row is harmless and is taken off later, a row without an entry would never get a new value.
-func (w *Work) Enter(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) EnterLists(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	for _, p := range puts {
 		if p.Entered {
 			continue
 		}
-		ws = append(ws, seq.Map(p.Follows, func(f projections.Following) store.Write { return entry(w.Runner, f, p.Row) })...)
+		ws = append(ws, seq.Map(p.Follows, func(f projections.Following) store.Write { return entryWrite(w.Runner, f, p.Row) })...)
 	}
 	_, err := w.Write(ctx, ws)
 	return err
 }
 
-// Current reads the values that the rows follow, each list once. What has no value yet is not in the
+// ReadValues reads the values that the rows follow, each list once. What has no value yet is not in the
 // result. A value may change at once; Compare finds the rows for which it did.
-func (w *Work) Current(ctx context.Context, puts []*projections.Put) (Values, error) {
+func (w *Work) ReadValues(ctx context.Context, puts []*projections.Put) (Values, error) {
 	values := Values{}
 	var refs []store.Ref
 	for _, p := range puts {
@@ -152,18 +152,18 @@ func (w *Work) Current(ctx context.Context, puts []*projections.Put) (Values, er
 	return values, nil
 }
 
-// Compare reads the values again after the rows are written. It updates rows that were
+// CompareAgain reads the values again after the rows are written. It updates rows that were
 // written with an older value, and the rows in late, whose write had happened before.
 // asks is the position of the change that asked for this; if it is zero, each row's own
 // position is used.
-func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Values, late map[*projections.Put]bool, asks events.Position) error {
-	if len(before) == 0 && len(late) == 0 && !follows(puts) {
+func (w *Work) CompareAgain(ctx context.Context, puts []*projections.Put, before Values, late map[*projections.Put]bool, asks events.Position) error {
+	if len(before) == 0 && len(late) == 0 && !followsAnything(puts) {
 		return nil
 	}
-	if err := w.reenter(ctx, puts); err != nil {
+	if err := w.restoreEntries(ctx, puts); err != nil {
 		return err
 	}
-	now, err := w.Current(ctx, puts)
+	now, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 				counted[list] = true
 			}
 			if ok && (late[p] || before[list].Position != v.Position) {
-				ws = append(ws, serve(list, p.Row, f.Attr, v.Position, v.shown(f.Keep)))
+				ws = append(ws, serveWrite(list, p.Row, f.Attr, v.Position, v.shownValue(f.Keep)))
 				of = append(of, serving{list, p.Row, f.Attr, asks})
 				if asks.IsZero() {
 					of[len(of)-1].at = p.Position
@@ -190,17 +190,17 @@ func (w *Work) Compare(ctx context.Context, puts []*projections.Put, before Valu
 			}
 		}
 	}
-	return w.served(ctx, ws, of)
+	return w.serveFollowers(ctx, ws, of)
 }
 
-// reenter restores entries that are gone again: another worker saw, just before this row
+// restoreEntries restores entries that are gone again: another worker saw, just before this row
 // was written, that the row followed nothing, and deleted them.
-func (w *Work) reenter(ctx context.Context, puts []*projections.Put) error {
+func (w *Work) restoreEntries(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
 	var refs []store.Ref
 	for _, p := range puts {
 		for _, f := range p.Follows {
-			if m := entry(w.Runner, f, p.Row); !p.Entered {
+			if m := entryWrite(w.Runner, f, p.Row); !p.Entered {
 				ws, refs = append(ws, m), append(refs, m.Ref)
 			}
 		}
@@ -219,17 +219,17 @@ func (w *Work) reenter(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
-// follows reports whether one of the rows follows anything.
-func follows(puts []*projections.Put) bool {
+// followsAnything reports whether one of the rows follows anything.
+func followsAnything(puts []*projections.Put) bool {
 	return slices.ContainsFunc(puts, func(p *projections.Put) bool { return len(p.Follows) > 0 })
 }
 
-// serve returns the write that gives a row the value of a list, unless the row does not
+// serveWrite returns the write that gives a row the value of a list, unless the row does not
 // exist, follows another value by now, or shows a newer one.
-func serve(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
+func serveWrite(list string, row store.Ref, name string, at events.Position, v value.Value) store.Write {
 	version := owntable.FollowVersion(name)
 	return store.Write{
-		Ref: row, If: store.Cond{{{Attr: owntable.Follows(name), Is: store.Eq, Value: listMark(list)}}, store.Below(version, at.Value())},
+		Ref: row, If: store.Cond{{{Attr: owntable.FollowsAttr(name), Is: store.Eq, Value: listMark(list)}}, store.Below(version, at.Value())},
 		Ops: []store.Op{store.Assign(name, v), store.Assign(version, at.Value())},
 	}
 }
@@ -242,9 +242,9 @@ type serving struct {
 	at   events.Position // of the change that asked for it, which may not be in this batch
 }
 
-// served does writes that update followers. A row that has no room for its value keeps
+// serveFollowers does writes that update followers. A row that has no room for its value keeps
 // the older one, and a dead letter records that; no other row waits for it.
-func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error {
+func (w *Work) serveFollowers(ctx context.Context, ws []store.Write, of []serving) error {
 	refused, err := serveAll(ctx, w.Runner, ws, of)
 	for _, s := range refused {
 		w.keptAt(s.at)
@@ -255,7 +255,7 @@ func (w *Work) served(ctx context.Context, ws []store.Write, of []serving) error
 // keptAt counts the change at a position as one of which something is kept as a dead letter, if it is of this batch.
 func (w *Work) keptAt(at events.Position) {
 	if i := slices.IndexFunc(w.Changes, func(c projections.Change) bool { return c.Position == at }); i >= 0 {
-		w.Kept(i)
+		w.CountKept(i)
 	}
 }
 
@@ -269,7 +269,7 @@ func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serv
 	if err != nil {
 		return nil, err
 	}
-	again, some, err := lowered(ctx, r, out, of)
+	again, some, err := loweredWrites(ctx, r, out, of)
 	if err != nil {
 		return nil, err
 	}
@@ -282,16 +282,16 @@ func serveAll(ctx context.Context, r *runner.Runner, ws []store.Write, of []serv
 	for i := range out {
 		if errors.Is(out[i].Err, store.ErrRefused) {
 			refused = append(refused, of[i])
-			ds = append(ds, unserved(r, of[i], out[i].Err.Error()))
+			ds = append(ds, unservedLetter(r, of[i], out[i].Err.Error()))
 		}
 	}
 	return refused, r.Letters().KeepAll(ctx, ds)
 }
 
-// unserved returns the dead letter for a follower that refused the value of a list.
-func unserved(r *runner.Runner, s serving, reason string) deadletter.Letter {
+// unservedLetter returns the dead letter for a follower that refused the value of a list.
+func unservedLetter(r *runner.Runner, s serving, reason string) deadletter.Letter {
 	return deadletter.Letter{
-		Kind: deadletter.Follow, Target: s.attr + " of " + r.Describe(s.row), Row: s.row, Reason: reason, Source: s.list,
+		Kind: deadletter.Follow, Target: s.attr + " of " + r.DescribeRow(s.row), Row: s.row, Reason: reason, Source: s.list,
 		Record: owntable.UnservedRecord(s.attr, s.list),
 	}
 }
@@ -308,13 +308,13 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 		return false, nil
 	}
 	if e := t.Classify(rows[1]); e != nil && slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) {
-		return alone(r).Settle(ctx, []Unsettled{{Row: d.Row}})
+		return correctionWork(r).SettleRows(ctx, []Unsettled{{Row: d.Row}})
 	}
 	if rows[0] != nil {
 		v := keptIn(rows[0])
-		wr := serve(list, d.Row, name, v.Position, v.shown(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
+		wr := serveWrite(list, d.Row, name, v.Position, v.shownValue(KeepsLast(r.Model, t.Classify(rows[1]), name, list)))
 		wr.If[1] = store.NotAbove(owntable.FollowVersion(name), v.Position.Value())
-		if _, err := r.Did(ctx, wr); err != nil {
+		if _, err := r.WriteIf(ctx, wr); err != nil {
 			return false, fmt.Errorf("%s: %w", d.Target, err)
 		}
 	}
@@ -332,16 +332,16 @@ func (w *Work) UpdateFollowers(ctx context.Context, stands []bool) error {
 			continue
 		}
 		s := &w.Gathered.Values[i]
-		list, v := w.listOfValue(s), w.kept(s)
+		list, v := w.listOfValue(s), w.keptValue(s)
 		job := owntable.EntriesJob(list)
 		job.Position = s.Position
 		err := w.FanOut(ctx, []owntable.Job{job}, func(_ int, rows []value.Item, last bool) error {
-			ws, of, err := updates(ctx, w.Runner, job.List, rows, v)
+			ws, of, err := updateWrites(ctx, w.Runner, job.List, rows, v)
 			if err == nil {
-				err = w.served(ctx, ws, of)
+				err = w.serveFollowers(ctx, ws, of)
 			}
 			if err == nil && last {
-				err = outlives(ctx, w.Runner, list, v)
+				err = expireValue(ctx, w.Runner, list, v)
 			}
 			return err
 		})
@@ -352,8 +352,8 @@ func (w *Work) UpdateFollowers(ctx context.Context, stands []bool) error {
 	return nil
 }
 
-// updates returns the writes that update some followers of a list.
-func updates(ctx context.Context, r *runner.Runner, list string, entries []value.Item, v kept) (ws []store.Write, of []serving, err error) {
+// updateWrites returns the writes that update some followers of a list.
+func updateWrites(ctx context.Context, r *runner.Runner, list string, entries []value.Item, v kept) (ws []store.Write, of []serving, err error) {
 	for _, m := range entries {
 		if row, attr, ok := followerOf(r.Model, m); ok && attr != "" {
 			of = append(of, serving{list, row, attr, v.Position})
@@ -361,20 +361,20 @@ func updates(ctx context.Context, r *runner.Runner, list string, entries []value
 	}
 	keeps := make([]bool, len(of))
 	if v.Gone && !v.Value.IsMissing() {
-		if keeps, err = keepers(ctx, r, of); err != nil {
+		if keeps, err = keepLast(ctx, r, of); err != nil {
 			return nil, nil, err
 		}
 	}
 	for i, s := range of {
-		ws = append(ws, serve(s.list, s.row, s.attr, v.Position, v.shown(keeps[i])))
+		ws = append(ws, serveWrite(s.list, s.row, s.attr, v.Position, v.shownValue(keeps[i])))
 	}
 	return ws, of, nil
 }
 
-// keepers reports for each follower whether it keeps the last value. It must read the
+// keepLast reports for each follower whether it keeps the last value. It must read the
 // rows: attributes of the same name may keep it on rows of one entity and not on rows of
 // another.
-func keepers(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error) {
+func keepLast(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error) {
 	refs := make([]store.Ref, len(of))
 	for i := range of {
 		refs[i] = of[i].row
@@ -390,23 +390,23 @@ func keepers(ctx context.Context, r *runner.Runner, of []serving) ([]bool, error
 	return keeps, nil
 }
 
-// outlives sets the TTL of a value whose row is gone, once all followers know that. A
+// expireValue sets the TTL of a value whose row is gone, once all followers know that. A
 // last value that followers keep stays (see unkept).
-func outlives(ctx context.Context, r *runner.Runner, list store.Ref, v kept) error {
+func expireValue(ctx context.Context, r *runner.Runner, list store.Ref, v kept) error {
 	if !v.Gone {
 		return nil
 	}
 	if !v.Value.IsMissing() {
-		return unkept(ctx, r, list)
+		return expireUnfollowed(ctx, r, list)
 	}
-	_, err := r.Did(ctx, owntable.ExpireGone(list, v.Position, r.Expiry()))
+	_, err := r.WriteIf(ctx, owntable.ExpireGone(list, v.Position, r.OwnRowExpiry()))
 	return err
 }
 
-// unkept sets the TTL of the last value of a row that is gone, if no row follows it. A
+// expireUnfollowed sets the TTL of the last value of a row that is gone, if no row follows it. A
 // row that begins to keep the value meanwhile raises the count beside it (keepsValue)
 // after it is on the list, and the condition of the write fails.
-func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
+func expireUnfollowed(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	row, err := r.GetRow(ctx, list)
 	if err != nil {
 		return err
@@ -420,7 +420,7 @@ func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	if err != nil || len(page.Rows) > 0 {
 		return err
 	}
-	_, err = r.Did(ctx, is.ExpireLast(list, r.Expiry()))
+	_, err = r.WriteIf(ctx, is.ExpireLast(list, r.OwnRowExpiry()))
 	return err
 }
 
@@ -428,17 +428,17 @@ func unkept(ctx context.Context, r *runner.Runner, list store.Ref) error {
 // the value and are on its list by now. If another writer spoilt the count, so that nothing
 // can be added to it, the count begins again.
 func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
-	_, err := r.Did(ctx, owntable.KeepLast(list))
+	_, err := r.WriteIf(ctx, owntable.KeepLast(list))
 	if errors.Is(err, store.ErrRefused) {
-		_, err = r.Did(ctx, owntable.KeepLastFrom(list, r.Now().UnixMicro()))
+		_, err = r.WriteIf(ctx, owntable.KeepLastFrom(list, r.Now().UnixMicro()))
 	}
 	return err
 }
 
-// Leave removes rows from the lists of what they no longer follow. A row that follows
+// LeaveLists removes rows from the lists of what they no longer follow. A row that follows
 // the value after all keeps its place: it came back to the value, or a newer change was
 // applied before this one.
-func (w *Work) Leave(ctx context.Context) error {
+func (w *Work) LeaveLists(ctx context.Context) error {
 	refs := make([]store.Ref, len(w.Left))
 	for i, u := range w.Left {
 		refs[i] = owntable.Follower(listOf(w.Model, u.Following), u.Attr, u.Row)
@@ -455,11 +455,11 @@ func (w *Work) Leave(ctx context.Context) error {
 			case errors.Is(err, store.ErrCondition):
 				continue
 			case err != nil:
-				return fmt.Errorf("%s follows %s no longer: %w", w.Describe(u.Row), w.Describe(u.Of), err)
+				return fmt.Errorf("%s follows %s no longer: %w", w.DescribeRow(u.Row), w.DescribeRow(u.Of), err)
 			}
 		}
 		if KeptLast(u.Source, u.Field) {
-			if err := unkept(ctx, w.Runner, list); err != nil {
+			if err := expireUnfollowed(ctx, w.Runner, list); err != nil {
 				return err
 			}
 		}
@@ -470,15 +470,15 @@ func (w *Work) Leave(ctx context.Context) error {
 // takeOff returns the writes, of one transaction, that take a row off a list unless it follows the value.
 func takeOff(row store.Ref, attr, list string) []store.Write {
 	return []store.Write{
-		{Ref: row, Check: true, If: store.Cond{{{Attr: owntable.Follows(attr), Is: store.Ne, Value: listMark(list)}}}},
+		{Ref: row, Check: true, If: store.Cond{{{Attr: owntable.FollowsAttr(attr), Is: store.Ne, Value: listMark(list)}}}},
 		{Ref: owntable.Follower(owntable.FollowedList(list), attr, row), Delete: true},
 	}
 }
 
-// Ops returns the operations that give an attribute the value that it follows, and
+// FollowOps returns the operations that give an attribute the value that it follows, and
 // record on the row which value that is. They replace whatever the attribute showed,
 // which may be another row's value.
-func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []store.Op {
+func (w *Work) FollowOps(p *projections.Put, follow *model.Follow, values Values) []store.Op {
 	var of, at value.Value
 	var v kept
 	for _, f := range p.Follows {
@@ -490,5 +490,5 @@ func (w *Work) Ops(p *projections.Put, follow *model.Follow, values Values) []st
 			}
 		}
 	}
-	return []store.Op{store.Assign(follow.Attr, v.shown(follow.Keep)), store.Assign(owntable.FollowVersion(follow.Attr), at), store.Assign(owntable.Follows(follow.Attr), of)}
+	return []store.Op{store.Assign(follow.Attr, v.shownValue(follow.Keep)), store.Assign(owntable.FollowVersion(follow.Attr), at), store.Assign(owntable.FollowsAttr(follow.Attr), of)}
 }

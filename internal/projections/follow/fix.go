@@ -81,17 +81,17 @@ func ofOwnRow(m *model.Model, row value.Item) []runner.Fix {
 
 // onList reports whether a row says that its attribute follows the value of a list.
 func onList(row value.Item, attr, list string) bool {
-	return value.Equal(row.Get(owntable.Follows(attr)), listMark(list))
+	return value.Equal(row.Get(owntable.FollowsAttr(attr)), listMark(list))
 }
 
 // isStale reports whether an attribute of a row shows something else than the list that it is on keeps. If nothing is kept
 // there, a row that keeps last values may show the last one.
 func isStale(m *model.Model, at store.Ref, row value.Item, attr, list string, v kept) bool {
 	keeps := KeepsLast(m, m.Table(at.Table).Classify(row), attr, list)
-	if !v.There() && keeps && row.Has(owntable.FollowVersion(attr)) {
+	if !v.Existed() && keeps && row.Has(owntable.FollowVersion(attr)) {
 		return false
 	}
-	return !value.Equal(v.shown(keeps), row.Get(attr))
+	return !value.Equal(v.shownValue(keeps), row.Get(attr))
 }
 
 // ValueFix makes our own table keep the present value of a field that rows follow.
@@ -101,26 +101,26 @@ type ValueFix struct {
 	Field  string
 }
 
-// Thing returns the row and the field.
-func (f *ValueFix) Thing() string { return owntable.RowText(f.Source) + "\x00" + f.Field }
+// Describe returns the row and the field.
+func (f *ValueFix) Describe() string { return owntable.RowText(f.Source) + "\x00" + f.Field }
 
-// list is the row that keeps the value.
-func (f *ValueFix) list(m *model.Model) store.Ref {
+// valueRef is the row that keeps the value.
+func (f *ValueFix) valueRef(m *model.Model) store.Ref {
 	return owntable.Followed(m.Name, FieldName(f.Entity, f.Field), f.Source)
 }
 
-// Stage returns StageValues.
-func (*ValueFix) Stage() runner.Stage { return runner.StageValues }
+// Phase returns StageValues.
+func (*ValueFix) Phase() runner.FixPhase { return runner.PhaseValues }
 
 // MadeBy returns nil.
 func (*ValueFix) MadeBy() *model.RowRule { return nil }
 
-// Reads returns the list and the row.
-func (f *ValueFix) Reads(m *model.Model) []store.Ref { return []store.Ref{f.list(m), f.Source} }
+// RowsRead returns the list and the row.
+func (f *ValueFix) RowsRead(m *model.Model) []store.Ref { return []store.Ref{f.valueRef(m), f.Source} }
 
-// Right reports whether the list keeps the value that the row has, or that the row is gone. Nothing has to be kept of a row that
+// IsRight reports whether the list keeps the value that the row has, or that the row is gone. Nothing has to be kept of a row that
 // is gone, or has no value.
-func (f *ValueFix) Right(r *runner.Runner, rows []value.Item) bool {
+func (f *ValueFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	v, gone := keptIn(rows[0]), r.Model.Table(f.Source.Table).Classify(rows[1]) != f.Entity
 	if gone {
 		return rows[0] == nil || v.Gone
@@ -133,7 +133,7 @@ func (f *ValueFix) Right(r *runner.Runner, rows []value.Item) bool {
 // transaction creates gives the value to all followers. It is needed because a change that
 // is still to come may be below the floor, and would then give its value to no follower.
 func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
-	list := f.list(r.Model)
+	list := f.valueRef(r.Model)
 	noted, err := r.GetRow(ctx, list)
 	if err != nil {
 		return false, false, err
@@ -144,7 +144,7 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.P
 	}
 	was := keptIn(noted)
 	is := owntable.FollowedRow{
-		Value: ValueOf(f.Entity, f.Entity.Field(f.Field), row), Position: runner.FixedAt(was.Position, floor), Row: projections.Keyed(r.Model, f.Source),
+		Value: ValueOf(f.Entity, f.Entity.Field(f.Field), row), Position: runner.FixedAt(was.Position, floor), Row: projections.KeyedRowOf(r.Model, f.Source),
 	}
 	if r.Model.Table(f.Source.Table).Classify(row) != f.Entity {
 		is.Gone, is.Value = true, value.Value{}
@@ -162,7 +162,7 @@ func (f *ValueFix) Correct(ctx context.Context, r *runner.Runner, floor events.P
 	}
 	job := owntable.EntriesJob(list)
 	job.Position = is.Position
-	done, err = runner.Transacted(r.Store.Transact(ctx, []store.Write{was.Replace(list, is), job.Begin(r.Model.Name, r.Now())}))
+	done, err = runner.TransactionOutcome(r.Store.Transact(ctx, []store.Write{was.Replace(list, is), job.Begin(r.Model.Name, r.Now())}))
 	return done, true, err
 }
 
@@ -172,25 +172,25 @@ type LinkFix struct {
 	projections.Following
 }
 
-// Thing returns the row, the attribute and the row that it follows.
-func (f *LinkFix) Thing() string {
+// Describe returns the row, the attribute and the row that it follows.
+func (f *LinkFix) Describe() string {
 	return owntable.RowText(f.Row) + "\x00" + f.Attr + "\x00" + owntable.RowText(f.Of)
 }
 
-// Stage returns StageLinks.
-func (*LinkFix) Stage() runner.Stage { return runner.StageLinks }
+// Phase returns StageLinks.
+func (*LinkFix) Phase() runner.FixPhase { return runner.PhaseLinks }
 
 // MadeBy returns the rule that makes the row.
 func (f *LinkFix) MadeBy() *model.RowRule { return f.Rule }
 
-// Reads returns the row and its entry.
-func (f *LinkFix) Reads(m *model.Model) []store.Ref {
+// RowsRead returns the row and its entry.
+func (f *LinkFix) RowsRead(m *model.Model) []store.Ref {
 	return []store.Ref{f.Row, owntable.Follower(listOf(m, f.Following), f.Attr, f.Row)}
 }
 
-// Right reports whether the row is on the list, and says so. A follower that is on no list gets no new value, not even if the row
+// IsRight reports whether the row is on the list, and says so. A follower that is on no list gets no new value, not even if the row
 // that it follows is created later.
-func (f *LinkFix) Right(r *runner.Runner, rows []value.Item) bool {
+func (f *LinkFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	list := listOf(r.Model, f.Following).Key.Partition.Text()
 	return rows[0] == nil || isFollower(r.Model, rows[1], f.Row, f.Attr) && onList(rows[0], f.Attr, list)
 }
@@ -206,23 +206,23 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 	if is, ok := FollowedBy(f.Follow, row); !onList(row, f.Attr, list.Key.Partition.Text()) && (!ok || !projections.SameRow(is, f.Of)) {
 		return true, false, nil
 	}
-	w := alone(r)
+	w := correctionWork(r)
 	puts := []*projections.Put{{Row: f.Row, Follows: []projections.Following{f.Following}}}
 	entry, err := r.GetRow(ctx, owntable.Follower(list, f.Attr, f.Row))
 	if err != nil {
 		return false, false, err
 	}
-	if f.Right(r, []value.Item{row, entry}) {
+	if f.IsRight(r, []value.Item{row, entry}) {
 		return true, false, nil
 	}
-	if err := w.Enter(ctx, puts); err != nil {
+	if err := w.EnterLists(ctx, puts); err != nil {
 		return false, true, err
 	}
-	values, err := w.Current(ctx, puts)
+	values, err := w.ReadValues(ctx, puts)
 	if err != nil {
 		return false, true, err
 	}
-	ops := w.Ops(puts[0], f.Follow, values)
+	ops := w.FollowOps(puts[0], f.Follow, values)
 	if _, kept := values[list.Key.Partition.Text()]; !kept {
 		is, err := r.GetRow(ctx, f.Of)
 		if err == nil && r.Model.Table(f.Of.Table).Classify(is) == f.Source {
@@ -236,13 +236,13 @@ func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Po
 			ops = ops[1:]
 		}
 	}
-	cond := store.Cond{r.Present(f.Row.Table)}
-	for _, name := range []string{owntable.Version, owntable.Follows(f.Attr), owntable.FollowVersion(f.Attr)} {
+	cond := store.Cond{r.ExistsCondition(f.Row.Table)}
+	for _, name := range []string{owntable.Version, owntable.FollowsAttr(f.Attr), owntable.FollowVersion(f.Attr)} {
 		cond = append(cond, []store.Test{store.AsRead(name, row.Get(name))})
 	}
-	done, err = r.Did(ctx, store.Write{Ref: f.Row, Ops: ops, If: cond})
+	done, err = r.WriteIf(ctx, store.Write{Ref: f.Row, Ops: ops, If: cond})
 	if err == nil && done {
-		err = w.Compare(ctx, puts, values, map[*projections.Put]bool{puts[0]: true}, events.Position{})
+		err = w.CompareAgain(ctx, puts, values, map[*projections.Put]bool{puts[0]: true}, events.Position{})
 	}
 	return done, true, err
 }
@@ -254,22 +254,22 @@ type FollowerFix struct {
 	List store.Ref
 }
 
-// Thing returns the row, the attribute and the list.
-func (f *FollowerFix) Thing() string {
+// Describe returns the row, the attribute and the list.
+func (f *FollowerFix) Describe() string {
 	return owntable.RowText(f.Row) + "\x00" + f.Attr + "\x00" + owntable.RowText(f.List)
 }
 
-// Stage returns StageFollowers.
-func (*FollowerFix) Stage() runner.Stage { return runner.StageFollowers }
+// Phase returns StageFollowers.
+func (*FollowerFix) Phase() runner.FixPhase { return runner.PhaseFollowers }
 
 // MadeBy returns nil: it does not go by the row's rule.
 func (*FollowerFix) MadeBy() *model.RowRule { return nil }
 
-// Reads returns the list and the row.
-func (f *FollowerFix) Reads(*model.Model) []store.Ref { return []store.Ref{f.List, f.Row} }
+// RowsRead returns the list and the row.
+func (f *FollowerFix) RowsRead(*model.Model) []store.Ref { return []store.Ref{f.List, f.Row} }
 
-// Right reports whether the attribute shows what the list keeps, or follows another one.
-func (f *FollowerFix) Right(r *runner.Runner, rows []value.Item) bool {
+// IsRight reports whether the attribute shows what the list keeps, or follows another one.
+func (f *FollowerFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	list := f.List.Key.Partition.Text()
 	return rows[1] == nil || !onList(rows[1], f.Attr, list) || !isStale(r.Model, f.Row, rows[1], f.Attr, list, keptIn(rows[0]))
 }
@@ -277,31 +277,31 @@ func (f *FollowerFix) Right(r *runner.Runner, rows []value.Item) bool {
 // Correct makes the attribute show the value that our own table keeps on the list, if the
 // row follows that list and shows no newer value.
 func (f *FollowerFix) Correct(ctx context.Context, r *runner.Runner, _ events.Position) (done, differs bool, err error) {
-	rows, err := r.Get(ctx, f.Reads(r.Model))
+	rows, err := r.Get(ctx, f.RowsRead(r.Model))
 	if err != nil {
 		return false, false, err
 	}
-	if f.Right(r, rows) {
+	if f.IsRight(r, rows) {
 		return true, false, nil
 	}
 	text, v := f.List.Key.Partition.Text(), keptIn(rows[0])
 	keeps := KeepsLast(r.Model, r.Model.Table(f.Row.Table).Classify(rows[1]), f.Attr, text)
-	shows, version := v.shown(keeps), owntable.FollowVersion(f.Attr)
+	shows, version := v.shownValue(keeps), owntable.FollowVersion(f.Attr)
 	if at := events.PositionFrom(rows[1].Get(version)); rows[0] != nil && v.Position.Compare(at) < 0 {
 		// The list that the row has this position from has expired since, and a repair made
 		// it again. A change of the source that is still to come is above both.
-		done, err = r.Did(ctx, v.Raise(f.List, at))
+		done, err = r.WriteIf(ctx, v.Raise(f.List, at))
 		if !done || err != nil {
 			return false, true, err
 		}
 		v.Position = at
 	}
-	wr := serve(text, f.Row, f.Attr, v.Position, shows)
+	wr := serveWrite(text, f.Row, f.Attr, v.Position, shows)
 	wr.If[1] = store.NotAbove(version, v.Position.Value())
 	if rows[0] == nil { // nothing is known of the followed row, not even that it is gone
 		wr.Ops = []store.Op{store.Assign(f.Attr, value.Value{})}
 		wr.If[1] = []store.Test{store.AsRead(version, rows[1].Get(version))}
 	}
-	done, err = r.Did(ctx, wr)
+	done, err = r.WriteIf(ctx, wr)
 	return done, true, err
 }

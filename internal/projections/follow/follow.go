@@ -41,7 +41,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Value) {
 		for _, field := range followedOf(c.Was) {
 			v := value.Value{}
 			if KeptLast(c.Was, field) {
-				v = contribution(f, c.Was, field, c.Old, true)
+				v = followedValue(f, c.Was, field, c.Old, true)
 			}
 			out = append(out, Value{Source: c.Row, Entity: c.Was, Field: field.Name, Value: v, Gone: true, Position: c.Position})
 		}
@@ -53,7 +53,7 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Value) {
 		if c.Was == c.Is && value.Equal(field.Get(c.New), field.Get(c.Old)) {
 			continue
 		}
-		v := contribution(f, c.Is, field, c.New, false)
+		v := followedValue(f, c.Is, field, c.New, false)
 		out = append(out, Value{Source: c.Row, Entity: c.Is, Field: field.Name, Value: v, Position: c.Position})
 	}
 	return out
@@ -61,15 +61,15 @@ func Fold(c *projections.Change, f *projections.Faults) (out []Value) {
 
 // ValueOf returns the value that a row gives to those that follow a field of it.
 func ValueOf(e *model.Entity, field *model.Field, row value.Item) value.Value {
-	return contribution(nil, e, field, row, false)
+	return followedValue(nil, e, field, row, false)
 }
 
-// contribution returns a field's value for the rows that follow it. If the value has another type than
+// followedValue returns a field's value for the rows that follow it. If the value has another type than
 // declared, or is too large for our own table, it notes a fault and returns Missing.
-func contribution(f *projections.Faults, of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
+func followedValue(f *projections.Faults, of *model.Entity, field *model.Field, row value.Item, old bool) value.Value {
 	in := model.Input{Derivation: FieldName(of, field.Name) + " followed", Fields: []*model.Field{field}}
 	v := field.Get(row)
-	if !f.Take(&in, row, old) || !f.Holds(in.Derivation, field.Name, value.Item{{Value: v}}.Size(), old) {
+	if !f.IsUsable(&in, row, old) || !f.FitsOwnTable(in.Derivation, field.Name, value.Item{{Value: v}}.Size(), old) {
 		return value.Value{}
 	}
 	return v
@@ -85,9 +85,9 @@ func followedOf(e *model.Entity) (fields []*model.Field) {
 	return fields
 }
 
-// Left returns the links that end because a history row was deleted. Package copies knows
+// LeftLinks returns the links that end because a history row was deleted. Package copies knows
 // those that end with a copy.
-func Left(c *projections.Change) (out []Unfollow) {
+func LeftLinks(c *projections.Change) (out []Unfollow) {
 	if c.Was == nil || c.Is == c.Was {
 		return nil
 	}
@@ -152,6 +152,8 @@ func FollowedBy(f *model.Follow, row value.Item) (of store.Ref, ok bool) {
 			return of, false
 		}
 	}
-	key, ok := f.KeyBy(func(by *model.Field, _ *model.Template) value.Value { return projections.Taken(f.Rule, by.Name, row) })
+	key, ok := f.KeyBy(func(by *model.Field, _ *model.Template) value.Value {
+		return projections.TakenField(f.Rule, by.Name, row)
+	})
 	return store.Ref{Table: f.Source.Table.Name, Key: key}, ok
 }

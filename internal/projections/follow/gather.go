@@ -41,7 +41,7 @@ func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.F
 		g.at[name] = len(g.Values)
 		g.Values = append(g.Values, v)
 	}
-	left = append(left, Left(c)...)
+	left = append(left, LeftLinks(c)...)
 	for i := range left {
 		asks(left[i].Follow)
 	}

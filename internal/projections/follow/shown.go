@@ -33,7 +33,7 @@ func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks 
 				g.Left = append(g.Left, Unfollow{c.Row, projections.Following{Follow: follow, Of: of}})
 				any = true
 			}
-			if c.New.Has(owntable.Follows(follow.Attr)) {
+			if c.New.Has(owntable.FollowsAttr(follow.Attr)) {
 				u.Was = c.Was
 			}
 		}
@@ -41,22 +41,22 @@ func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks 
 	unsettled := u.Was != nil
 	if c.Is != nil {
 		for _, follow := range c.Is.Follows {
-			if c.Was == c.Is && !touches(follow, c) {
+			if c.Was == c.Is && !mayTouch(follow, c) {
 				continue
 			}
 			is, follows := FollowedBy(follow, c.New)
-			usable := f.Take(&follow.Input, c.New, false)
+			usable := f.IsUsable(&follow.Input, c.New, false)
 			if key, ok := follow.Followed(c.New); usable && ok {
-				f.Reachable(follow.Name, follow.Source.Table, key, false)
+				f.IsReachableKey(follow.Name, follow.Source.Table, key, false)
 			}
 			if c.Was == c.Is {
-				f.Take(&follow.Input, c.Old, true)
+				f.IsUsable(&follow.Input, c.Old, true)
 				if was, did := FollowedBy(follow, c.Old); did && !(follows && projections.SameRow(was, is)) {
 					g.Left = append(g.Left, Unfollow{c.Row, projections.Following{Follow: follow, Of: was}})
 					any = true
 				}
 			}
-			if !g.settled(follow, c, is, follows) {
+			if !g.isSettled(follow, c, is, follows) {
 				unsettled = true
 				asks(follow, is)
 			}
@@ -78,38 +78,38 @@ func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks 
 	return true
 }
 
-// touches reports whether a change of a row may have changed what its attribute follows or shows. If nothing of that differs, the
+// mayTouch reports whether a change of a row may have changed what its attribute follows or shows. If nothing of that differs, the
 // change that made it so asked, unless no row is followed.
-func touches(f *model.Follow, c *projections.Change) bool {
-	return renames(f, c) || !c.New.Has(owntable.Follows(f.Attr)) || slices.ContainsFunc(marks(f.Attr), func(name string) bool {
+func mayTouch(f *model.Follow, c *projections.Change) bool {
+	return mayRename(f, c) || !c.New.Has(owntable.FollowsAttr(f.Attr)) || slices.ContainsFunc(markNames(f.Attr), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))
 	})
 }
 
-// renames reports whether a change may have changed which row the attribute follows.
-func renames(f *model.Follow, c *projections.Change) bool {
+// mayRename reports whether a change may have changed which row the attribute follows.
+func mayRename(f *model.Follow, c *projections.Change) bool {
 	return slices.ContainsFunc(f.Input.Fields, func(by *model.Field) bool {
 		return slices.ContainsFunc(by.Attrs(), func(name string) bool { return !value.Equal(c.Old.Get(name), c.New.Get(name)) })
 	})
 }
 
-// marks are the attributes of a row that weir writes for one that follows.
-func marks(attr string) []string {
-	return []string{attr, owntable.Follows(attr), owntable.FollowVersion(attr)}
+// markNames are the attributes of a row that weir writes for one that follows.
+func markNames(attr string) []string {
+	return []string{attr, owntable.FollowsAttr(attr), owntable.FollowVersion(attr)}
 }
 
-// settled reports whether a row, after a change of it, shows what it follows, as far as the change can tell: weir made the change, or
+// isSettled reports whether a row, after a change of it, shows what it follows, as far as the change can tell: weir made the change, or
 // it left alone what weir wrote.
-func (g *Gathered) settled(f *model.Follow, c *projections.Change, of store.Ref, follows bool) bool {
+func (g *Gathered) isSettled(f *model.Follow, c *projections.Change, of store.Ref, follows bool) bool {
 	if !follows {
-		return !slices.ContainsFunc(marks(f.Attr), c.New.Has)
+		return !slices.ContainsFunc(markNames(f.Attr), c.New.Has)
 	}
 	list := listOf(g.model, projections.Following{Follow: f, Of: of}).Key.Partition.Text()
 	if c.Was != c.Is || !onList(c.New, f.Attr, list) {
 		return false
 	}
 	if !onList(c.Old, f.Attr, list) {
-		return !renames(f, c) && projections.SameWritten(c.Is, c.Old, c.New)
+		return !mayRename(f, c) && projections.SameWritten(c.Is, c.Old, c.New)
 	}
 	version := owntable.FollowVersion(f.Attr)
 	newer := events.PositionFrom(c.New.Get(version)).Compare(events.PositionFrom(c.Old.Get(version)))

@@ -187,7 +187,7 @@ func ruleMakes(rule *model.RowRule) (out []string) {
 			if p, ok := projections.MakeRow(&c, rule, row); ok && rule.Input.Uses(row) {
 				out = append(out, madeText(p, len(p.Follows)))
 			}
-			for _, p := range copies.Puts(&c) {
+			for _, p := range copies.PutsOf(&c) {
 				if p.Rule == rule {
 					out = append(out, madeText(p, "put"))
 				}
@@ -195,11 +195,11 @@ func ruleMakes(rule *model.RowRule) (out []string) {
 			continue
 		}
 		for _, of := range samples(rule.Subscribers.Of) {
-			p, ok := projections.Build(rule, func(a *model.Assign) value.Value {
+			p, ok := projections.BuildRow(rule, func(a *model.Assign) value.Value {
 				if a.Expr.Subscriber != nil {
 					return a.Expr.Subscriber.Get(of)
 				}
-				return projections.Evaluate(&c, &a.Expr, row)
+				return projections.EvaluateExpr(&c, &a.Expr, row)
 			}, func(a *model.Assign) value.Value {
 				if a.Expr.Subscriber != nil {
 					return a.Expr.Subscriber.Raw(of)

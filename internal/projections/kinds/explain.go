@@ -7,9 +7,9 @@ import (
 	"weir/internal/seq"
 )
 
-// Explain notes what becomes of the values of each derivation that differs. file is the new
+// ExplainDiff notes what becomes of the values of each derivation that differs. file is the new
 // model.
-func Explain(d *model.Diff, file *model.Model) {
+func ExplainDiff(d *model.Diff, file *model.Model) {
 	stays := func(name string) string {
 		return fmt.Sprintf("what %s derived stays in the rows, and nothing updates it, until %s removes it", name, file.Command("build", "--prune"))
 	}
@@ -19,15 +19,15 @@ func Explain(d *model.Diff, file *model.Model) {
 			x.Then = stays(x.Name)
 			continue
 		}
-		x.Then = becomes(x)
+		x.Then = becomesOf(x)
 		if x.What == model.Renamed && x.Into != "" {
 			x.Then += "; " + stays(x.Was)
 		}
 	}
 }
 
-// becomes says what becomes of the values of a derivation that another version of its model adds, changes or renames.
-func becomes(x *model.DerivationDiff) string {
+// becomesOf says what becomes of the values of a derivation that another version of its model adds, changes or renames.
+func becomesOf(x *model.DerivationDiff) string {
 	changed := x.What == model.Changed
 	untilLive := "absent until its build is live"
 	if changed {
@@ -60,9 +60,9 @@ func becomes(x *model.DerivationDiff) string {
 	return "rows get it one by one"
 }
 
-// Derived returns the attributes that weir writes on rows of an entity, and for a group the entity's name, which stands for
+// DerivedAttributes returns the attributes that weir writes on rows of an entity, and for a group the entity's name, which stands for
 // how many rows the group has.
-func Derived(e *model.Entity) (attrs []string) {
+func DerivedAttributes(e *model.Entity) (attrs []string) {
 	for _, t := range e.Values {
 		if e.Group != nil && t == e.Group.Rows {
 			attrs = append(attrs, e.Name)

@@ -31,12 +31,12 @@ func All() []runner.Kind {
 
 // Contributions returns what a row of entity is adds to tallies of one entity. unfit says
 // which tallies cannot use the row.
-var Contributions = tally.Contributions
+var Contributions = tally.ContributionsOf
 
-// Pieces groups what a builder puts for targets of an entity into pieces for PutPiece.
-func Pieces(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTarget) {
+// GroupByTransaction groups what a builder puts for targets of an entity into pieces for PutPiece.
+func GroupByTransaction(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTarget) {
 	if e.SetOf() == nil {
-		return runner.Pieces(targets)
+		return runner.GroupByTransaction(targets)
 	}
 	return seq.Map(targets, func(t runner.ReadTarget) []runner.ReadTarget { return []runner.ReadTarget{t} })
 }
@@ -50,12 +50,12 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 	switch {
 	case len(e.Table.Indexes) == 0:
 	case e.Table.Classify(row) == e:
-		units += e.Table.EntryUnits(row, row.With(some(e.DerivedAttributes())...))
+		units += e.Table.EntryUnits(row, row.With(anyAttributes(e.DerivedAttributes())...))
 	default:
 		names := e.DerivedAttributes()
 		names = append(names, seq.Map(e.Keys, func(k *model.KeyTemplate) string { return k.Attr.Name })...)
 		names = append(names, seq.Map(e.Attributes, func(a *model.Attribute) string { return a.Name })...)
-		units += e.Table.EntryUnits(nil, value.Item{}.With(some(names)...))
+		units += e.Table.EntryUnits(nil, value.Item{}.With(anyAttributes(names)...))
 	}
 	if (status.Kind{}).Shows(e) {
 		units++
@@ -66,8 +66,8 @@ func ShowUnits(e *model.Entity, row value.Item) (units, reads int) {
 	return units, reads
 }
 
-// some returns attributes with these names, whose values are like no others.
-func some(names []string) (out []value.Attr) {
+// anyAttributes returns attributes with these names, whose values are like no others.
+func anyAttributes(names []string) (out []value.Attr) {
 	return seq.Map(names, func(name string) value.Attr { return value.Attr{Name: name, Value: value.OfString("\x00")} })
 }
 
@@ -79,7 +79,7 @@ func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []ru
 	}
 	for _, t := range piece {
 		if err := set.PutRows(ctx, r, e, t.Target, t.Rows, guard...); err != nil {
-			return did, fmt.Errorf("%s: %w", r.Describe(t.Target), err)
+			return did, fmt.Errorf("%s: %w", r.DescribeRow(t.Target), err)
 		}
 	}
 	return did, nil
@@ -97,8 +97,8 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.
 // What builders do with copies and histories.
 var (
 	WillMake   = copies.WillMake
-	Replaces   = copies.Replaces
-	Entries    = copies.Entries
+	Replaces   = copies.IsReplacing
+	Entries    = copies.HistoryEntries
 	PutEntries = copies.PutEntries
 )
 
@@ -123,5 +123,5 @@ func FieldName(f *model.Follow) string { return follow.FieldName(f.Source, f.Fie
 // FollowedBy returns the row whose field an attribute of a row follows.
 var FollowedBy = follow.FollowedBy
 
-// Index returns the name that a model's search index has. See document.Index.
-var Index = document.Index
+// Index returns the name that a model's search index has. See document.IndexName.
+var Index = document.IndexName

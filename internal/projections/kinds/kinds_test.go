@@ -21,13 +21,13 @@ func TestEachKindSpeaks(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := model.DiffOf(&model.Model{Name: "another"}, m)
-		Explain(d, m)
+		ExplainDiff(d, m)
 		for i := range d.Derivations {
 			x := &d.Derivations[i]
 			met[x.Kind] = true
 			for _, what := range []string{model.Added, model.Changed, model.Renamed} {
 				x.What = what
-				if becomes(x) == "" {
+				if becomesOf(x) == "" {
 					t.Errorf("%s: nothing is said of %s, a %s that is %s", file, x.Name, x.Kind, what)
 				}
 			}

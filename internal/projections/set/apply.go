@@ -34,7 +34,7 @@ type part struct {
 }
 
 // Fold takes in what the i-th change asks for.
-func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
+func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply counts the batch's steps in their leaves, and shows the leaves.
 func (p *part) Apply(ctx context.Context, w *runner.Work) error {
@@ -42,7 +42,7 @@ func (p *part) Apply(ctx context.Context, w *runner.Work) error {
 	if err := k.countBuilds(ctx); err != nil {
 		return err
 	}
-	return k.count(ctx)
+	return k.countSteps(ctx)
 }
 
 // work is the state of one batch that is being applied.

@@ -40,16 +40,16 @@ func newBuilt(w *runner.Work, e *model.Entity, hidden bool) *built {
 	return &built{&work{Work: w, gathered: &gathered{}, hidden: hidden}, e, map[string]*Leaf{}}
 }
 
-// into returns what counts steps in the set that begins with a row.
-func (b *built) into(root store.Ref) (runner.Into, int) {
+// rootInto returns what counts steps in the set that begins with a row.
+func (b *built) rootInto(root store.Ref) (runner.Into, int) {
 	return func(ctx context.Context, steps []contribution.Step) ([]store.Write, error) {
-		return b.writes(ctx, root, steps)
+		return b.stepWrites(ctx, root, steps)
 	}, buildAtOnce
 }
 
-// writes returns the writes that count steps in a set: its leaves as they were read.
+// stepWrites returns the writes that count steps in a set: its leaves as they were read.
 // At most one leaf is split in one transaction, so that its writes stay within DynamoDB's limit.
-func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution.Step) (ws []store.Write, err error) {
+func (b *built) stepWrites(ctx context.Context, root store.Ref, steps []contribution.Step) (ws []store.Write, err error) {
 	s := &setWork{Target: &projections.Target{Row: root, Entity: b.entity}}
 	begins := owntable.Values(b.entity.SetOf().Attr)
 	for i := range steps {
@@ -69,12 +69,12 @@ func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution
 			return []store.Write{{Ref: owntable.Node(b.Model.Name, root, path), Check: true, If: never}}, nil
 		}
 		for _, m := range s.todo[path] {
-			if err := n.Add(m); err != nil {
+			if err := n.AddStep(m); err != nil {
 				return nil, b.setError(s, err)
 			}
 		}
-		b.touch(root, path)
-		if n.Full() && !split { // another one is split when it is written again
+		b.touchNode(root, path)
+		if n.IsFull() && !split { // another one is split when it is written again
 			split = true
 			more, below, err := b.splitWrites(ctx, s, n, before)
 			if err != nil {
@@ -82,7 +82,7 @@ func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution
 			}
 			ws = append(ws, more...)
 			for _, c := range below {
-				b.touch(root, c.Path)
+				b.touchNode(root, c.Path)
 			}
 			continue
 		}
@@ -94,8 +94,8 @@ func (b *built) writes(ctx context.Context, root store.Ref, steps []contribution
 // never is a condition that fails for any row, so that the transaction is tried again.
 var never = store.Cond{{{Attr: owntable.Partition, Is: store.Exists}}, {{Attr: owntable.Partition, Is: store.Absent}}}
 
-// touch notes a node that was written, whose row has to be shown.
-func (b *built) touch(root store.Ref, path string) {
+// touchNode notes a node that was written, whose row has to be shown.
+func (b *built) touchNode(root store.Ref, path string) {
 	l := &Leaf{Row: store.Ref{Table: root.Table, Key: b.entity.LeafKey(root.Key, path)}, Entity: b.entity, Root: root, Path: path}
 	b.touched[owntable.RowText(l.Row)] = l
 }
@@ -111,47 +111,47 @@ func (w *work) countBuilds(ctx context.Context) error {
 		if g.Entity == nil || g.Entity.SetOf() == nil {
 			continue
 		}
-		b := newBuilt(g.Work, g.Entity, !g.Build.State.Shown())
-		offers := tally.Offer(g.Tallies(), g.Changes, g.Marked)
-		if err := g.Offered(ctx, offers, b.into); err != nil {
+		b := newBuilt(g.Work, g.Entity, !g.Build.State.IsShown())
+		offers := tally.OffersOf(g.Tallies(), g.Changes, g.CountsByMark)
+		if err := g.CountOffers(ctx, offers, b.rootInto); err != nil {
 			return err
 		}
 		shown, err := g.IsShown(ctx, len(offers) > 0)
 		if err != nil {
 			return err
 		}
-		if !shown || g.Pending(g.Entity.SetOf().Name) {
-			if g.View.Pending(g.Entity.SetOf().Name) { // rows show what they showed
-				w.take(g.Entity)
+		if !shown || g.IsPending(g.Entity.SetOf().Name) {
+			if g.View.IsPending(g.Entity.SetOf().Name) { // rows show what they showed
+				w.takeSets(g.Entity)
 			}
 			continue
 		}
 		for _, o := range offers { // they may have been counted before, and not shown
-			if err := b.way(ctx, o, g.Build.State != owntable.BuildVerified); err != nil {
+			if err := b.touchOffered(ctx, o, g.Build.State != owntable.BuildVerified); err != nil {
 				return err
 			}
 		}
 		b.hidden = false
-		b.sets, b.leaves = w.take(g.Entity)
-		if placed := g.Placed(b.sets); placed || !g.Build.HandOver.Passed.IsZero() {
-			if err := b.count(ctx); err != nil {
+		b.sets, b.leaves = w.takeSets(g.Entity)
+		if placed := g.KeepPositioned(b.sets); placed || !g.Build.HandOver.Passed.IsZero() {
+			if err := b.countSteps(ctx); err != nil {
 				return err
 			}
 			if len(offers) == 0 {
 				continue
 			}
 		}
-		if err := b.show(ctx); err != nil {
+		if err := b.showNodes(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// way touches the leaves to which the members belong that a batch was offered. before says
+// touchOffered touches the leaves to which the members belong that a batch was offered. before says
 // that the batch may have been counted before the generation was shown, and may have split
 // nodes without showing them.
-func (b *built) way(ctx context.Context, o projections.Offered, before bool) error {
+func (b *built) touchOffered(ctx context.Context, o projections.Offered, before bool) error {
 	s := &setWork{Target: &projections.Target{Row: o.Target, Entity: b.entity}}
 	begins := owntable.Values(b.entity.SetOf().Attr)
 	for _, of := range o.Offers {
@@ -167,20 +167,20 @@ func (b *built) way(ctx context.Context, o projections.Offered, before bool) err
 		return err
 	}
 	for path := range s.todo {
-		b.touch(o.Target, path)
+		b.touchNode(o.Target, path)
 		for n := 0; before && n < len(path); n++ {
-			b.touch(o.Target, path[:n])
-			for _, below := range Below(path[:n]) {
-				b.touch(o.Target, below)
+			b.touchNode(o.Target, path[:n])
+			for _, below := range PathsBelow(path[:n]) {
+				b.touchNode(o.Target, below)
 			}
 		}
 	}
 	return nil
 }
 
-// show makes the rows of all touched nodes show them, unless they show something newer, and
+// showNodes makes the rows of all touched nodes show them, unless they show something newer, and
 // then joins leaves that have become sparse.
-func (b *built) show(ctx context.Context) error {
+func (b *built) showNodes(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(b.touched))
 	refs := make([]store.Ref, len(names))
 	for i, name := range names {
@@ -216,9 +216,9 @@ func (b *built) show(ctx context.Context) error {
 	return nil
 }
 
-// take removes what a batch asks of the sets of an entity, and returns it with the rows that
+// takeSets removes what a batch asks of the sets of an entity, and returns it with the rows that
 // another writer may have touched.
-func (w *work) take(e *model.Entity) (sets []*projections.Target, leaves []Leaf) {
+func (w *work) takeSets(e *model.Entity) (sets []*projections.Target, leaves []Leaf) {
 	w.sets = slices.DeleteFunc(w.sets, func(t *projections.Target) bool {
 		if t.Entity == e {
 			sets = append(sets, t)
@@ -238,7 +238,7 @@ func (w *work) take(e *model.Entity) (sets []*projections.Target, leaves []Leaf)
 // The writes are in transactions with guard, so a builder that has lost its segment changes nothing.
 func PutRows(ctx context.Context, r *runner.Runner, e *model.Entity, root store.Ref, rows []runner.ReadRow, guard ...store.Write) error {
 	w := runner.NewWork(r, runner.Batch{}, projections.NewGathered(0))
-	return r.PutRowsInto(ctx, root, rows, newBuilt(w, e, true).into, guard...)
+	return r.PutRowsInto(ctx, root, rows, newBuilt(w, e, true).rootInto, guard...)
 }
 
 // ShowNode makes the row of a node of a generation, whose runner r is, show the node, or
@@ -255,11 +255,11 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.
 			return err
 		}
 		if errors.Is(out[0].Err, store.ErrRefused) {
-			_, err := r.Letters().Keep(ctx, deadletter.Letter{Kind: deadletter.Set, Target: e.SetOf().Name + " of " + r.Describe(row), Row: row, Reason: out[0].Err.Error()})
+			_, err := r.Letters().Keep(ctx, deadletter.Letter{Kind: deadletter.Set, Target: e.SetOf().Name + " of " + r.DescribeRow(row), Row: row, Reason: out[0].Err.Error()})
 			return err
 		}
 	}
-	return fmt.Errorf("%s changes all the time", r.Describe(row))
+	return fmt.Errorf("%s changes all the time", r.DescribeRow(row))
 }
 
 // ShowNodeRow is ShowNode for a node's row of our own table. It does nothing for other rows.

@@ -35,24 +35,24 @@ type setWork struct {
 	done  []*Node // leaves that have counted their steps and must be shown
 }
 
-// count adds each set's steps to the leaves that they belong to, and then shows what the
+// countSteps adds each set's steps to the leaves that they belong to, and then shows what the
 // leaves hold.
 // After a crash, leaves may have counted and not be shown: the batch comes again, counts nothing there and shows them.
-func (w *work) count(ctx context.Context) error {
+func (w *work) countSteps(ctx context.Context) error {
 	var pending []*setWork
 	for _, t := range w.sets {
 		if len(t.Steps) > 0 {
-			pending = append(pending, &setWork{Target: t, steps: members(t)})
+			pending = append(pending, &setWork{Target: t, steps: splitMembers(t)})
 		}
 	}
 	for round := 0; len(pending) > 0; round++ {
 		if round == store.MaxRounds {
-			return fmt.Errorf("%s of %s: its tree still changes after %d readings", pending[0].Entity.SetOf().Name, w.Describe(pending[0].Row), round)
+			return fmt.Errorf("%s of %s: its tree still changes after %d readings", pending[0].Entity.SetOf().Name, w.DescribeRow(pending[0].Row), round)
 		}
 		if err := w.readWays(ctx, pending); err != nil {
 			return err
 		}
-		if err := w.Fresh(); err != nil {
+		if err := w.CheckAge(); err != nil {
 			return err
 		}
 		if err := w.writeLeaves(ctx, pending); err != nil {
@@ -87,7 +87,7 @@ func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 		var of []*setWork
 		var at []string
 		for _, s := range pending {
-			for _, path := range s.missing() {
+			for _, path := range s.missingPaths() {
 				refs, of, at = append(refs, owntable.Node(w.Model.Name, s.Row, path)), append(of, s), append(at, path)
 			}
 		}
@@ -104,9 +104,9 @@ func (w *work) readWays(ctx context.Context, pending []*setWork) error {
 	}
 }
 
-// missing returns the paths that must still be read to find each step's leaf. It records
+// missingPaths returns the paths that must still be read to find each step's leaf. It records
 // the leaves that it finds in todo.
-func (s *setWork) missing() []string {
+func (s *setWork) missingPaths() []string {
 	clear(s.todo)
 	want := map[string]bool{}
 	for _, m := range s.steps {
@@ -139,7 +139,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 	if err != nil {
 		return err
 	}
-	redundant, err := w.redundant(ctx, pending)
+	redundant, err := w.redundantShards(ctx, pending)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 		for _, path := range slices.Sorted(maps.Keys(s.todo)) {
 			n, steps := s.nodes[path], s.todo[path]
 			before := n.Version
-			changed, err := n.Take(w.ShardKey, steps, frontier)
+			changed, err := n.TakeSteps(w.ShardKey, steps, frontier)
 			if err != nil {
 				return w.setError(s, err)
 			}
@@ -171,8 +171,8 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 				again(false)
 			case !changed:
 				again(true)
-			case n.Full():
-				done, err := w.split(ctx, s, n, before)
+			case n.IsFull():
+				done, err := w.splitLeaf(ctx, s, n, before)
 				if err != nil {
 					return err
 				}
@@ -203,51 +203,53 @@ func (w *work) writeLeaves(ctx context.Context, pending []*setWork) error {
 
 // setError says which set an error is about.
 func (w *work) setError(s *setWork, err error) error {
-	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.Describe(s.Row), err)
+	return fmt.Errorf("%s of %s: %w", s.Entity.SetOf().Name, w.DescribeRow(s.Row), err)
 }
 
 // nodeWrite returns the write of a node with the next version, if the node has not
 // changed since it was read.
 func (w *work) nodeWrite(root store.Ref, n *Node, before value.Value) store.Write {
-	w.next(n, before)
-	return w.Sourced(n.Put(owntable.Node(w.Model.Name, root, n.Path), before), root)
+	w.advanceNode(n, before)
+	return w.WithSource(n.Put(owntable.Node(w.Model.Name, root, n.Path), before), root)
 }
 
-// next gives a node the version after another. If it is the root and has no members, TTL
+// advanceNode gives a node the version after another. If it is the root and has no members, TTL
 // deletes it when no record can come again that it has counted.
-func (w *work) next(n *Node, version value.Value) { n.Version, n.Ends = w.above(version), w.Ends() }
+func (w *work) advanceNode(n *Node, version value.Value) {
+	n.Version, n.Ends = w.nextVersion(version), w.PositionsExpiry()
+}
 
-// above returns the next version. The first version comes from the clock, so if weir
+// nextVersion returns the next version. The first version comes from the clock, so if weir
 // begins to keep a set again, its versions are above what rows still show.
-func (w *work) above(version value.Value) value.Value {
+func (w *work) nextVersion(version value.Value) value.Value {
 	if version.Kind() != value.Number {
-		version = w.First()
+		version = w.FirstVersion()
 	}
 	next, _ := value.AddNumbers(version, value.OfInt(1))
 	return next
 }
 
-// split replaces a leaf that is too large by sixteen, together with the rows that show
+// splitLeaf replaces a leaf that is too large by sixteen, together with the rows that show
 // them. done is false if the leaf has changed since it was read.
-func (w *work) split(ctx context.Context, s *setWork, n *Node, before value.Value) (done bool, err error) {
+func (w *work) splitLeaf(ctx context.Context, s *setWork, n *Node, before value.Value) (done bool, err error) {
 	ws, _, err := w.splitWrites(ctx, s, n, before)
 	if err != nil {
 		return false, err
 	}
-	return runner.Transacted(w.Store.Transact(ctx, ws))
+	return runner.TransactionOutcome(w.Store.Transact(ctx, ws))
 }
 
 // splitWrites returns the writes, for one transaction, that split a leaf, and the new
 // leaves.
 func (w *work) splitWrites(ctx context.Context, s *setWork, n *Node, before value.Value) (ws []store.Write, below []*Node, err error) {
-	w.next(n, before)
-	below = n.Split()
+	w.advanceNode(n, before)
+	below = n.SplitLeaf()
 	for _, c := range append(below, n) {
 		was := value.Value{}
 		if c == n {
 			was = before
 		}
-		ws = append(ws, w.Sourced(c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), s.Row))
+		ws = append(ws, w.WithSource(c.Put(owntable.Node(w.Model.Name, s.Row, c.Path), was), s.Row))
 	}
 	rows, err := w.leafPuts(ctx, s, append(below, n), 0)
 	return append(ws, rows...), below, err
@@ -276,7 +278,7 @@ func (w *work) leafPuts(ctx context.Context, s *setWork, nodes []*Node, gone int
 	}
 	odd := false
 	for i, n := range nodes {
-		odd = odd || foreign(have[i], n)
+		odd = odd || isForeign(have[i], n)
 		ws[i].If = store.Cond{{store.AsRead(owntable.Version, have[i].Get(owntable.Version))}}
 	}
 	if odd {
@@ -310,15 +312,15 @@ func (w *work) showLeaves(ctx context.Context, pending []*setWork) error {
 			if err := w.keepSet(ctx, s.Entity, ws[i].Ref, changes, out[i].Err.Error()); err != nil {
 				return err
 			}
-		case out[i].Err != nil && foreign(out[i].Row, nodes[i]):
+		case out[i].Err != nil && isForeign(out[i].Row, nodes[i]):
 			w.leaves = append(w.leaves, Leaf{Row: ws[i].Ref, Entity: s.Entity, Root: s.Row, Path: nodes[i].Path, Changes: []int{s.Steps[0].Change}})
 		}
 	}
 	return nil
 }
 
-// foreign reports whether a row may show a version that weir never gave it.
-func foreign(row value.Item, n *Node) bool {
+// isForeign reports whether a row may show a version that weir never gave it.
+func isForeign(row value.Item, n *Node) bool {
 	v := row.Get(owntable.Version)
 	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
 }
@@ -328,11 +330,11 @@ func foreign(row value.Item, n *Node) bool {
 // shows it.
 func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {
 	for _, i := range changes {
-		w.Kept(i, e.SetOf().Name)
+		w.CountKept(i, e.SetOf().Name)
 	}
 	c := &w.Changes[changes[0]]
 	_, err := w.Letters().Keep(ctx, deadletter.Letter{
-		Kind: deadletter.Set, Target: e.SetOf().Name + " of " + w.Describe(row), Row: row, Reason: reason,
+		Kind: deadletter.Set, Target: e.SetOf().Name + " of " + w.DescribeRow(row), Row: row, Reason: reason,
 		Record: deadletter.RecordOf(c), Time: c.Time,
 	})
 	return err
@@ -408,14 +410,14 @@ func (w *work) joinSparse(ctx context.Context, s *setWork) error {
 func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 	for {
 		refs := []store.Ref{owntable.Node(w.Model.Name, s.Row, path)}
-		refs = append(refs, seq.Map(Below(path), func(p string) store.Ref { return owntable.Node(w.Model.Name, s.Row, p) })...)
+		refs = append(refs, seq.Map(PathsBelow(path), func(p string) store.Ref { return owntable.Node(w.Model.Name, s.Row, p) })...)
 		rows, err := w.Get(ctx, refs)
 		if err != nil {
 			return err
 		}
 		parent := NodeFrom(path, rows[0])
 		var below []*Node
-		for i, p := range Below(path) {
+		for i, p := range PathsBelow(path) {
 			below = append(below, NodeFrom(p, rows[i+1]))
 		}
 		if !parent.Inner || !FewEnough(below) {
@@ -425,7 +427,7 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 		if err != nil {
 			return err
 		}
-		done, err := runner.Transacted(w.Store.Transact(ctx, ws))
+		done, err := runner.TransactionOutcome(w.Store.Transact(ctx, ws))
 		if err != nil || !done || path == "" || len(parent.Counts) > Sparse {
 			return err
 		}
@@ -437,12 +439,12 @@ func (w *work) joinLeaves(ctx context.Context, s *setWork, path string) error {
 // into it.
 func (w *work) joinWrites(ctx context.Context, s *setWork, parent *Node, below []*Node) (ws []store.Write, err error) {
 	before := parent.Version
-	parent.Join(below)
-	w.next(parent, parent.Version)
+	parent.JoinLeaves(below)
+	w.advanceNode(parent, parent.Version)
 	for _, c := range below {
 		ws = append(ws, owntable.DropNode(owntable.Node(w.Model.Name, s.Row, c.Path), c.Version))
 	}
-	ws = append(ws, w.Sourced(parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), s.Row))
+	ws = append(ws, w.WithSource(parent.Put(owntable.Node(w.Model.Name, s.Row, parent.Path), before), s.Row))
 	rows, err := w.leafPuts(ctx, s, append(below, parent), len(below))
 	return append(ws, rows...), err
 }
@@ -479,13 +481,13 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 	var ws []store.Write
 	for i, l := range leaves {
 		n := NodeFrom(l.Path, kept[i])
-		if foreign(have[i], n) {
+		if isForeign(have[i], n) {
 			if err := r.StillShows(ctx, l.Entity); err != nil { // the version may be of a build's node
 				return nil, nil, err
 			}
 		}
 		wr := leafWrite(l.Entity, l.Root, n)
-		if wr.Delete && have[i] == nil || !wr.Delete && runner.Shows(have[i], &wr) {
+		if wr.Delete && have[i] == nil || !wr.Delete && runner.AlreadyShows(have[i], &wr) {
 			continue
 		}
 		wr.If = store.Cond{{store.AsRead(owntable.Version, have[i].Get(owntable.Version))}}
@@ -499,7 +501,7 @@ func showLeaf(ctx context.Context, r *runner.Runner, leaves []Leaf) (out []store
 func (w *work) frontierOf(ctx context.Context, pending []*setWork) (at events.Position, err error) {
 	for _, s := range pending {
 		for path, steps := range s.todo {
-			if s.nodes[path].Asks(w.ShardKey, steps) {
+			if s.nodes[path].AsksFrontier(w.ShardKey, steps) {
 				return w.ReadFrontier(ctx)
 			}
 		}
@@ -507,9 +509,9 @@ func (w *work) frontierOf(ctx context.Context, pending []*setWork) (at events.Po
 	return at, nil
 }
 
-// redundant returns the shards whose positions may be removed from leaves that are about to be
+// redundantShards returns the shards whose positions may be removed from leaves that are about to be
 // written anyway.
-func (w *work) redundant(ctx context.Context, pending []*setWork) (map[*Node][]string, error) {
+func (w *work) redundantShards(ctx context.Context, pending []*setWork) (map[*Node][]string, error) {
 	var of []*Node
 	var positions [][]owntable.Applied
 	for _, s := range pending {
@@ -517,7 +519,7 @@ func (w *work) redundant(ctx context.Context, pending []*setWork) (map[*Node][]s
 			of, positions = append(of, s.nodes[path]), append(positions, s.nodes[path].Positions())
 		}
 	}
-	keys, err := w.Redundant(ctx, positions)
+	keys, err := w.RedundantShards(ctx, positions)
 	if err != nil {
 		return nil, err
 	}

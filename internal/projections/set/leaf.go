@@ -43,7 +43,7 @@ func needsLeaf(c *projections.Change) (Leaf, bool) {
 func LeafRow(e *model.Entity, root store.Ref, n *Node) (row store.Ref, attrs []value.Attr, there bool) {
 	row = store.Ref{Table: root.Table, Key: e.LeafKey(root.Key, n.Path)}
 	set := e.SetOf()
-	shown := n.Shown(set)
+	shown := n.ShownMembers(set)
 	if n.Version.IsMissing() || n.Path == "" && !n.Inner && shown.IsMissing() {
 		return row, nil, false
 	}

@@ -24,7 +24,7 @@ func TestMembersAreTheApplicationsOwnValues(t *testing.T) {
 		k, _ := e.Table.KeyOf(row)
 		var f projections.Faults
 		adds := Fold(&projections.Change{Table: e.Table, Row: store.Ref{Table: e.Table.Name, Key: k}, New: row, Is: e}, &f)
-		if len(adds) != 1 || adds[0].Field != owntable.Value("assetIds", id) {
+		if len(adds) != 1 || adds[0].Field != owntable.MemberAmount("assetIds", id) {
 			t.Errorf("%s: %+v", key, adds)
 		}
 	}

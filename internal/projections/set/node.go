@@ -49,8 +49,8 @@ type Member struct {
 	Amount   value.Value
 }
 
-// members splits a target's steps by member. The result is in stream order.
-func members(t *projections.Target) []Member {
+// splitMembers splits a target's steps by member. The result is in stream order.
+func splitMembers(t *projections.Target) []Member {
 	begins := owntable.Values(t.Entity.SetOf().Attr)
 	var out []Member
 	for _, s := range t.Steps {
@@ -68,8 +68,8 @@ func MemberHash(member string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Below returns the paths of the nodes directly below an inner node, in order.
-func Below(path string) []string {
+// PathsBelow returns the paths of the nodes directly below an inner node, in order.
+func PathsBelow(path string) []string {
 	out := make([]string, Fan)
 	for i := range out {
 		out[i] = path + "0123456789abcdef"[i:i+1]
@@ -80,9 +80,9 @@ func Below(path string) []string {
 // NodeFrom decodes a node's row. A nil row gives a leaf without members.
 func NodeFrom(path string, row value.Item) *Node { return &Node{owntable.NodeFrom(path, row)} }
 
-// position returns the position up to which the leaf has counted the shard's steps for a
+// memberPosition returns the position up to which the leaf has counted the shard's steps for a
 // member.
-func (n *Node) position(shardKey, hash string) events.Position {
+func (n *Node) memberPosition(shardKey, hash string) events.Position {
 	var newest events.Position
 	for path, p := range n.Seen[shardKey] {
 		if strings.HasPrefix(hash, path) && p.Compare(newest) > 0 {
@@ -92,23 +92,23 @@ func (n *Node) position(shardKey, hash string) events.Position {
 	return newest
 }
 
-// Asks reports whether the leaf lost the position by which Take would recognize some of the
+// AsksFrontier reports whether the leaf lost the position by which Take would recognize some of the
 // steps: Take then needs the frontier of the shard, read after the leaf.
-func (n *Node) Asks(shardKey string, steps []Member) bool {
-	return n.Pruned && !owntable.IsUnlogged(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.position(shardKey, s.Hash).IsZero() })
+func (n *Node) AsksFrontier(shardKey string, steps []Member) bool {
+	return n.Pruned && !owntable.IsUnlogged(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.memberPosition(shardKey, s.Hash).IsZero() })
 }
 
-// Take counts those steps of a shard that the leaf has not counted yet, and reports
+// TakeSteps counts those steps of a shard that the leaf has not counted yet, and reports
 // whether there were any. No step up to the frontier counts. All steps must belong to this leaf. The caller must pass every
 // step of the shard for this leaf up to the last of them that is still uncounted: Take
 // moves the position past them all. After an error the node must be discarded.
-func (n *Node) Take(shardKey string, steps []Member, frontier events.Position) (changed bool, err error) {
+func (n *Node) TakeSteps(shardKey string, steps []Member, frontier events.Position) (changed bool, err error) {
 	for _, s := range steps {
-		if s.Position.Compare(frontier) <= 0 || s.Position.Compare(n.position(shardKey, s.Hash)) <= 0 {
+		if s.Position.Compare(frontier) <= 0 || s.Position.Compare(n.memberPosition(shardKey, s.Hash)) <= 0 {
 			continue
 		}
 		changed = true
-		if err := n.Add(s); err != nil {
+		if err := n.AddStep(s); err != nil {
 			return false, err
 		}
 	}
@@ -124,9 +124,9 @@ func (n *Node) Take(shardKey string, steps []Member, frontier events.Position) (
 	return changed, nil
 }
 
-// Add counts a step without checking whether it was counted before.
+// AddStep counts a step without checking whether it was counted before.
 // A member that no row has any more leaves the node.
-func (n *Node) Add(s Member) error {
+func (n *Node) AddStep(s Member) error {
 	sum, err := value.AddNumbers(n.Counts[s.Value], s.Amount)
 	switch {
 	case err != nil:
@@ -162,21 +162,21 @@ func (n *Node) Forget(shardKey string) {
 	n.Pruned = true
 }
 
-// Shown returns the members that at least one row contributes, as rows show them. It
+// ShownMembers returns the members that at least one row contributes, as rows show them. It
 // returns Missing if there are none.
-func (n *Node) Shown(set *model.Tally) value.Value {
+func (n *Node) ShownMembers(set *model.Tally) value.Value {
 	var members []string
 	for m, c := range n.Counts {
 		if c.Sign() > 0 {
 			members = append(members, m)
 		}
 	}
-	return Shown(set, members)
+	return ShownValue(set, members)
 }
 
-// Shown returns different members as one row shows them, Missing if it shows none. A set of numbers
+// ShownValue returns different members as one row shows them, Missing if it shows none. A set of numbers
 // shows nothing else.
-func Shown(set *model.Tally, members []string) value.Value {
+func ShownValue(set *model.Tally, members []string) value.Value {
 	kind := ValueKind(set)
 	var elems []value.Attr
 	for _, m := range members {
@@ -206,8 +206,8 @@ func ValueKind(set *model.Tally) value.Kind {
 	return value.StringSet
 }
 
-// Full reports whether the leaf must be split.
-func (n *Node) Full() bool {
+// IsFull reports whether the leaf must be split.
+func (n *Node) IsFull() bool {
 	size := 0
 	for m := range n.Counts {
 		size += len(m)
@@ -215,18 +215,18 @@ func (n *Node) Full() bool {
 	return len(n.Counts) > 1 && (len(n.Counts) > leafMembers || size > leafBytes)
 }
 
-// Split turns the leaf into an inner node and returns the sixteen nodes below it, with
+// SplitLeaf turns the leaf into an inner node and returns the sixteen nodes below it, with
 // its members and positions. All sixteen exist from then on, so none of them can count a
 // step that this leaf has counted.
-func (n *Node) Split() []*Node {
+func (n *Node) SplitLeaf() []*Node {
 	below := make([]*Node, Fan)
-	for i, path := range Below(n.Path) {
+	for i, path := range PathsBelow(n.Path) {
 		c := NodeFrom(path, nil)
 		c.Version, c.Pruned = n.Version, n.Pruned
 		for shardKey, at := range n.Seen {
-			c.Saw(shardKey, path, n.position(shardKey, path))
+			c.Saw(shardKey, path, n.memberPosition(shardKey, path))
 			for deeper, p := range at {
-				if strings.HasPrefix(deeper, path) && p.Compare(c.position(shardKey, path)) > 0 {
+				if strings.HasPrefix(deeper, path) && p.Compare(c.memberPosition(shardKey, path)) > 0 {
 					c.Saw(shardKey, deeper, p)
 				}
 			}
@@ -263,9 +263,9 @@ func FewEnough(leaves []*Node) bool {
 // maxSeen is the largest number of positions that a joined leaf may carry.
 const maxSeen = 8 * Fan
 
-// Join turns an inner node into a leaf with all members of the leaves below it. If those
+// JoinLeaves turns an inner node into a leaf with all members of the leaves below it. If those
 // have reached different positions of a shard, the new leaf keeps them apart by path.
-func (n *Node) Join(below []*Node) {
+func (n *Node) JoinLeaves(below []*Node) {
 	n.Inner, n.Counts, n.Seen = false, map[string]value.Value{}, map[string]map[string]events.Position{}
 	for _, c := range below {
 		if value.Compare(c.Version, n.Version) > 0 {
@@ -280,7 +280,7 @@ func (n *Node) Join(below []*Node) {
 		}
 	}
 	for shardKey := range n.Seen {
-		least := slices.MinFunc(below, func(a, b *Node) int { return a.base(shardKey).Compare(b.base(shardKey)) }).base(shardKey)
+		least := slices.MinFunc(below, func(a, b *Node) int { return a.basePosition(shardKey).Compare(b.basePosition(shardKey)) }).basePosition(shardKey)
 		n.Saw(shardKey, n.Path, least)
 		for _, c := range below {
 			for path, p := range c.Seen[shardKey] {
@@ -292,5 +292,5 @@ func (n *Node) Join(below []*Node) {
 	}
 }
 
-// base returns the shard's position that holds for all members of the leaf.
-func (n *Node) base(shardKey string) events.Position { return n.Seen[shardKey][n.Path] }
+// basePosition returns the shard's position that holds for all members of the leaf.
+func (n *Node) basePosition(shardKey string) events.Position { return n.Seen[shardKey][n.Path] }

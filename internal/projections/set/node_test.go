@@ -49,14 +49,14 @@ func (tr *tree) deliver(shardKey string, steps []Member, crash bool) {
 		}
 		n := tr.node(path)
 		var frontier events.Position
-		if n.Asks(shardKey, leaves[path]) {
+		if n.AsksFrontier(shardKey, leaves[path]) {
 			frontier = tr.frontiers[shardKey]
 		}
-		if _, err := n.Take(shardKey, leaves[path], frontier); err != nil {
+		if _, err := n.TakeSteps(shardKey, leaves[path], frontier); err != nil {
 			tr.t.Fatal(err)
 		}
-		if n.Full() {
-			for _, c := range n.Split() {
+		if n.IsFull() {
+			for _, c := range n.SplitLeaf() {
 				tr.put(c)
 			}
 		}
@@ -82,14 +82,14 @@ func (tr *tree) gather() {
 	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
 		n := tr.node(path)
 		var below []*Node
-		for _, p := range Below(path) {
+		for _, p := range PathsBelow(path) {
 			below = append(below, tr.node(p))
 		}
 		if !n.Inner || !FewEnough(below) || !rapid.Bool().Draw(tr.t, "gathered") {
 			continue
 		}
-		n.Join(below)
-		for _, p := range Below(path) {
+		n.JoinLeaves(below)
+		for _, p := range PathsBelow(path) {
 			delete(tr.nodes, p)
 		}
 		tr.put(n)
@@ -172,7 +172,7 @@ func TestNumbersAlone(t *testing.T) {
 		{text, []string{"5", "abc", "5.0"}, "5 5.0 abc"},
 	} {
 		var have []string
-		shown := Shown(c.of, c.members)
+		shown := ShownValue(c.of, c.members)
 		for _, e := range shown.Elements() {
 			have = append(have, e.Value.Text())
 		}

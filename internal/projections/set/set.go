@@ -19,9 +19,9 @@ type gathered struct {
 	leaves []Leaf // rows that may not show what they should
 }
 
-// fold takes in what the i-th change asks for.
+// foldChange takes in what the i-th change asks for.
 // A row of a set that another writer changed asks for its leaf to be shown again.
-func (g *gathered) fold(i int, c *projections.Change) {
+func (g *gathered) foldChange(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
 		name := owntable.RowText(a.Target)
@@ -29,13 +29,13 @@ func (g *gathered) fold(i int, c *projections.Change) {
 			g.at[name] = &projections.Target{Row: a.Target, Entity: a.Entity}
 			g.sets, g.all.Sets = append(g.sets, g.at[name]), append(g.all.Sets, g.at[name])
 		}
-		g.at[name].Add(i, c, a)
-		g.all.Touch(i, a.Of)
+		g.at[name].AddStep(i, c, a)
+		g.all.NoteTouched(i, a.Of)
 	}
-	g.all.Fault(i, f.New())
+	g.all.AddFaults(i, f.NewFaults())
 	if l, ok := needsLeaf(c); ok {
 		l.Changes = []int{i}
 		g.leaves = append(g.leaves, l)
-		g.all.Touch(i, l.Entity.SetOf().Name)
+		g.all.NoteTouched(i, l.Entity.SetOf().Name)
 	}
 }

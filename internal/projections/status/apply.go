@@ -23,7 +23,7 @@ func (Kind) Shows(e *model.Entity) bool { return e.IsRecomputed() }
 
 // Show recomputes the statuses of a row and shows all that is derived on it.
 func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref) error {
-	refused, err := recompute(ctx, r, []store.Ref{target}, nil)
+	refused, err := recomputeRows(ctx, r, []store.Ref{target}, nil)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ type part struct {
 }
 
 // Fold takes in what the i-th change asks for.
-func (p *part) Fold(i int, c *projections.Change) { p.fold(i, c) }
+func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Record keeps the facts of the batch.
 func (p *part) Record(ctx context.Context, w *runner.Work) error {

@@ -11,23 +11,23 @@ import (
 	"weir/internal/value"
 )
 
-// Holds returns the facts that a row reports about statuses of the entity that is built, and notes what they cannot use.
+// DerivedRows returns the facts that a row reports about statuses of the entity that is built, and notes what they cannot use.
 // They have the least position, so any fact that a record has put, or withdrawn, is newer.
-func (Kind) Holds(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.Held) {
+func (Kind) DerivedRows(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.DerivedRow) {
 	for _, f := range Fold(c, faults) {
 		if f.Entity.Name != name {
 			continue
 		}
 		f.Position = events.PositionOf(1)
 		ref := owntable.Fact(r.Model.Name, f.List, f.Name)
-		out = append(out, r.Hold(f.row().Keep(ref, value.Value{}), c.Row))
+		out = append(out, r.DerivedRowOf(f.memberRow().Keep(ref, value.Value{}), c.Row))
 	}
 	return out
 }
 
 // Audit makes a fact say what its row reports. It keeps its position, so a change that is
 // still to come wins.
-func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *runner.Held) (w store.Write, mine bool, err error) {
+func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *runner.DerivedRow) (w store.Write, mine bool, err error) {
 	list, name, mine := owntable.FactOf(r.Model.Name, have)
 	if !mine {
 		return w, false, nil
@@ -40,5 +40,5 @@ func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *ru
 	if (next.Says == nil) == (is.Says == nil) && value.EqualItems(next.Says, is.Says) {
 		return w, true, nil
 	}
-	return is.Replace(owntable.Fact(r.Model.Name, list, name), next, r.Expiry()), true, nil
+	return is.Replace(owntable.Fact(r.Model.Name, list, name), next, r.OwnRowExpiry()), true, nil
 }

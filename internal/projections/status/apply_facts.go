@@ -34,7 +34,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 	var of []int
 	keep := func(r *runner.Runner, i int) {
 		f := &w.facts[i]
-		ws, of = append(ws, r.Sourced(f.row().Keep(owntable.Fact(r.Model.Name, f.List, f.Name), r.Expiry()), f.Source)), append(of, i)
+		ws, of = append(ws, r.WithSource(f.memberRow().Keep(owntable.Fact(r.Model.Name, f.List, f.Name), r.OwnRowExpiry()), f.Source)), append(of, i)
 	}
 	for i := range w.facts {
 		first := true
@@ -42,12 +42,12 @@ func (w *work) keepFacts(ctx context.Context) error {
 			if g.Entity != w.facts[i].Entity {
 				continue
 			}
-			first = first && !g.Build.State.Shown()
-			if g.Counts(&w.Changes[w.factOf[i]]) && countsIn(g) {
+			first = first && !g.Build.State.IsShown()
+			if g.CountsChange(&w.Changes[w.factOf[i]]) && countsIn(g) {
 				keep(g.Runner, i)
 			}
 		}
-		if first && !pending(w.Runner, w.facts[i].Entity) {
+		if first && !isPending(w.Runner, w.facts[i].Entity) {
 			keep(w.Runner, i)
 		}
 	}
@@ -61,7 +61,7 @@ func (w *work) keepFacts(ctx context.Context) error {
 		}
 		i := of[n]
 		c := &w.Changes[w.factOf[i]]
-		w.Kept(w.factOf[i], w.facts[i].derivations()...)
+		w.CountKept(w.factOf[i], w.facts[i].changedDerivations()...)
 		if _, err := w.Letters().Keep(ctx, deadletter.Unusable(c, w.ShardKey, w.facts[i].List, out[n].Err.Error())); err != nil {
 			return err
 		}
@@ -71,13 +71,13 @@ func (w *work) keepFacts(ctx context.Context) error {
 
 // countsIn reports whether what rows of the entity show of facts counts in a generation.
 func countsIn(g *runner.Generation) bool {
-	return !slices.ContainsFunc(g.Entity.Recomputes(), func(name string) bool { return !g.Counted(name) })
+	return !slices.ContainsFunc(g.Entity.Recomputes(), func(name string) bool { return !g.CountsDerivation(name) })
 }
 
-// pending reports whether something that rows of an entity show of facts is being built and not
+// isPending reports whether something that rows of an entity show of facts is being built and not
 // shown yet. Then nothing of it is recomputed: rows show what they showed.
-func pending(r *runner.Runner, e *model.Entity) bool {
-	return slices.ContainsFunc(e.Recomputes(), r.Pending)
+func isPending(r *runner.Runner, e *model.Entity) bool {
+	return slices.ContainsFunc(e.Recomputes(), r.IsPending)
 }
 
 // recomputeTargets recomputes the statuses of the batch's targets, and of all targets of groups that
@@ -100,7 +100,7 @@ func (w *work) recomputeTargets(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if pending(by.Runner, e) {
+		if isPending(by.Runner, e) {
 			if err := showLedgers(ctx, by, of[e]); err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func (w *work) recomputeTargets(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if pending(by.Runner, g.entity) {
+		if isPending(by.Runner, g.entity) {
 			continue
 		}
 		err = by.FanOut(ctx, []owntable.Job{owntable.TargetsJob(by.Model.Name, g.list)}, func(_ int, rows []value.Item, last bool) error {
@@ -146,7 +146,7 @@ func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.T
 	for _, t := range targets {
 		refs, put = append(refs, t.Row), append(put, putFor(facts, t.Row))
 	}
-	refused, err := recompute(ctx, w.Runner, refs, put)
+	refused, err := recomputeRows(ctx, w.Runner, refs, put)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,6 @@ func (Kind) Serve(ctx context.Context, r *runner.Runner, _ *owntable.Job, rows [
 			refs = append(refs, ref)
 		}
 	}
-	_, err := recompute(ctx, r, refs, nil)
+	_, err := recomputeRows(ctx, r, refs, nil)
 	return err
 }

@@ -19,15 +19,15 @@ import (
 // is read again.
 const recomputesAtOnce = 10
 
-// recompute recomputes the statuses of rows. A row that does not exist needs none: when it is
+// recomputeRows recomputes the statuses of rows. A row that does not exist needs none: when it is
 // inserted, its own record leads to a recompute. For each row recompute returns why the row
 // refuses what it must show, or nil; such a row has a dead letter. put are the facts that were put for each row, nil if that is not known.
-func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) (refused []error, err error) {
+func recomputeRows(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) (refused []error, err error) {
 	refused = make([]error, len(refs))
 	if len(refs) == 0 {
 		return refused, nil
 	}
-	ledgers, err := raise(ctx, r, refs, put)
+	ledgers, err := raiseLedgers(ctx, r, refs, put)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func recompute(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]
 			return refused, noteRefused(ctx, r, refs, ledgers, refused)
 		}
 	}
-	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.Describe(refs[todo[0]]))
+	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.DescribeRow(refs[todo[0]]))
 }
 
 // noteRefused has dead letters say which rows refuse what they must show.
@@ -61,8 +61,8 @@ func noteRefused(ctx context.Context, r *runner.Runner, refs []store.Ref, ledger
 	return nil
 }
 
-// raise gives each target's ledger a new version and returns the ledgers. A skip of a ledger loses the part in which facts may have been put.
-func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) ([]value.Item, error) {
+// raiseLedgers gives each target's ledger a new version and returns the ledgers. A skip of a ledger loses the part in which facts may have been put.
+func raiseLedgers(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) ([]value.Item, error) {
 	ledgers := make([]value.Item, len(refs))
 	todo := make([]int, len(refs))
 	for i := range refs {
@@ -73,15 +73,15 @@ func raise(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]ownt
 		for j, i := range todo {
 			switch at := owntable.Ledger(r.Model.Name, refs[i]); {
 			case put == nil || try == raisesAtOnce || len(put[i]) > owntable.MaxPut:
-				ws[j] = owntable.RaiseLedger(at, r.First(), nil, noSkips(r.Model.Table(refs[i].Table))...)
+				ws[j] = owntable.RaiseLedger(at, r.FirstVersion(), nil, noSkips(r.Model.Table(refs[i].Table))...)
 			case try == 0:
-				ws[j] = owntable.RaiseLedger(at, r.First(), put[i])
+				ws[j] = owntable.RaiseLedger(at, r.FirstVersion(), put[i])
 			default:
-				ws[j] = raiseAsRead(at, r.First(), ledgers[i], put[i])
+				ws[j] = raiseAsRead(at, r.FirstVersion(), ledgers[i], put[i])
 			}
 			ledgers[i] = nil
 			if r.GroupAt(refs[i]) != nil { // what counts for it keeps the ledger, and a recompute may be the last that comes to it
-				ws[j] = owntable.Expiring(ws[j])
+				ws[j] = owntable.ExpiringWrite(ws[j])
 			}
 		}
 		out, err := r.Write(ctx, ws)
@@ -116,7 +116,7 @@ func raiseAsRead(at store.Ref, first value.Value, ledger value.Item, put []ownta
 	var cut []owntable.Skip
 	for _, p := range put {
 		same = append(same, l.SameSkip(p.Attr)...)
-		if s, within := l.Cut(p.Attr, p.Names); within {
+		if s, within := l.CutSkip(p.Attr, p.Names); within {
 			cut = append(cut, s)
 		}
 	}
@@ -169,7 +169,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 				return nil, err
 			}
 			if ledger == nil {
-				raised, err := raise(ctx, r, refs[i:i+1], nil)
+				raised, err := raiseLedgers(ctx, r, refs[i:i+1], nil)
 				if err != nil {
 					return nil, err
 				}
@@ -204,7 +204,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 		if ledgers[i], err = r.NoteShown(ctx, refs[i], ledgers[i], nil); err != nil {
 			return nil, err
 		}
-		if err := r.Expire(ctx, refs[i:i+1], ledgers[i:i+1]); err != nil {
+		if err := r.ExpireLedgers(ctx, refs[i:i+1], ledgers[i:i+1]); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +231,7 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	if e == nil || !e.IsRecomputed() {
 		return recomputed{}, nil
 	}
-	version, stale, err := showable(ctx, r, e, target, row.Get(owntable.Version), b)
+	version, stale, err := showCondition(ctx, r, e, target, row.Get(owntable.Version), b)
 	if err != nil || stale {
 		return recomputed{stale: stale}, err
 	}
@@ -253,11 +253,11 @@ func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b
 	return recomputed{write: wr, many: many}, nil
 }
 
-// showable returns the condition under which a row that shows this version may be written
+// showCondition returns the condition under which a row that shows this version may be written
 // under its ledger's version. stale is true if the row shows a later recompute. A version
 // that the ledger never had was not written by weir (the row may be a copy of another
 // row), and may be overwritten.
-func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
+func showCondition(ctx context.Context, r *runner.Runner, e *model.Entity, target store.Ref, shown value.Value, b value.Item) (cond []store.Test, stale bool, err error) {
 	n := owntable.LedgerRow(b).Version()
 	if shown.IsMissing() || shown.Kind() == value.Number && value.Compare(shown, n) <= 0 {
 		return []store.Test{{Attr: owntable.Version, Is: store.Absent}, {Attr: owntable.Version, Is: store.Le, Value: n}}, false, nil
@@ -279,14 +279,14 @@ func showable(ctx context.Context, r *runner.Runner, e *model.Entity, target sto
 // the row was read.
 func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b, want value.Item) store.Write {
 	wr := store.Write{Ref: target, Return: true, If: append(r.IsOf(e), runner.AsItWas(e, row)...)}
-	for _, name := range Basis(e) {
+	for _, name := range BasisAttributes(e) {
 		is, will := row.Get(name), want.Get(name)
 		wr.If = append(wr.If, []store.Test{store.AsRead(name, is)})
 		if !value.Equal(is, will) {
 			wr.Ops = append(wr.Ops, store.Assign(name, will))
 		}
 	}
-	tallies, _ := projections.Published(r.Shows(e), b)
+	tallies, _ := projections.PublishedValues(r.ShownTallies(e), b)
 	wr.Ops = append(wr.Ops, store.AssignAll(tallies)...)
 	wr.Ops = append(wr.Ops, store.Assign(owntable.Version, owntable.LedgerRow(b).Version()))
 	return wr
@@ -312,10 +312,10 @@ func (k known) First(list string, l *model.Latest) (value.Item, error) {
 	s := &search{known: k}
 	var err error
 	if skip.End == "" {
-		err = s.read(owntable.FactsFrom(k.Model.Name, list, "", 1))
+		err = s.readUntilHolds(owntable.FactsFrom(k.Model.Name, list, "", 1))
 		skip.Begin, skip.End = s.begin, s.last
 	} else {
-		skip, err = s.around(list, skip)
+		skip, err = s.readAroundSkip(list, skip)
 	}
 	if err == nil && s.withdrawn >= skipAfter {
 		_, err = k.Write(k.ctx, []store.Write{k.ledger.MoveSkip(k.at, skip)})
@@ -323,13 +323,13 @@ func (k known) First(list string, l *model.Latest) (value.Item, error) {
 	return s.first, err
 }
 
-// around reads what a skip leaves: the names before it, its holes, and the names after it, until a fact holds. It
+// readAroundSkip reads what a skip leaves: the names before it, its holes, and the names after it, until a fact holds. It
 // returns the skip with what was read. Its first hole begins with the fact that holds.
-func (s *search) around(list string, skip owntable.Skip) (owntable.Skip, error) {
+func (s *search) readAroundSkip(list string, skip owntable.Skip) (owntable.Skip, error) {
 	left := append([]owntable.Names{{Below: skip.Begin}}, skip.But...)
 	for len(left) > 0 {
 		before := s.withdrawn
-		err := s.read(owntable.FactsWithin(s.Model.Name, list, left[0].From, left[0].Below, 1))
+		err := s.readUntilHolds(owntable.FactsWithin(s.Model.Name, list, left[0].From, left[0].Below, 1))
 		if err != nil {
 			return skip, err
 		}
@@ -349,7 +349,7 @@ func (s *search) around(list string, skip owntable.Skip) (owntable.Skip, error) 
 		return skip, nil
 	}
 	s.last = skip.End
-	err := s.read(owntable.FactsFrom(s.Model.Name, list, skip.End, 1))
+	err := s.readUntilHolds(owntable.FactsFrom(s.Model.Name, list, skip.End, 1))
 	skip.End = s.last
 	return skip, err
 }
@@ -363,8 +363,8 @@ type search struct {
 	last      string // the last fact that was read: all before it are withdrawn
 }
 
-// read reads until a fact holds. It counts the withdrawn facts that it has read.
-func (s *search) read(q store.Query) error {
+// readUntilHolds reads until a fact holds. It counts the withdrawn facts that it has read.
+func (s *search) readUntilHolds(q store.Query) error {
 	for {
 		page, err := s.Store.Query(s.ctx, q)
 		if err != nil {

@@ -22,37 +22,37 @@ type group struct {
 	entity *model.Entity
 }
 
-// fold takes in what the i-th change asks for.
+// foldChange takes in what the i-th change asks for.
 // A row is recomputed once for each batch, however many changes ask for it.
-func (g *gathered) fold(i int, c *projections.Change) {
+func (g *gathered) foldChange(i int, c *projections.Change) {
 	var faults projections.Faults
 	for _, f := range Fold(c, &faults) {
-		g.fact(i, f)
-		for _, name := range f.derivations() {
-			g.all.Touch(i, name)
-			g.all.Name(name, f.List)
+		g.addFact(i, f)
+		for _, name := range f.changedDerivations() {
+			g.all.NoteTouched(i, name)
+			g.all.NoteDerivation(name, f.List)
 		}
 	}
-	g.all.Fault(i, faults.New())
+	g.all.AddFaults(i, faults.NewFaults())
 	e := c.Is
 	if c.Was != c.Is && c.Was != nil && c.Was.Group != nil {
 		e = c.Was // the row of a group is gone, and comes back if the group has rows
 	}
 	if NeedsRecompute(c) || e != nil && e.IsRecomputed() && projections.NeedsLedger(c) {
-		g.all.Recompute(i, c.Row, e)
+		g.all.AskRecompute(i, c.Row, e)
 		for _, name := range e.Recomputes() {
-			g.all.Touch(i, name)
+			g.all.NoteTouched(i, name)
 		}
 	}
 }
 
-// fact adds a fact to the batch and asks for a recompute of its target. Of several facts of one
+// addFact adds a fact to the batch and asks for a recompute of its target. Of several facts of one
 // name the last one counts, as records of one row are in order.
-func (g *gathered) fact(i int, f Fact) {
+func (g *gathered) addFact(i int, f Fact) {
 	if of := (group{f.List, f.Entity}); f.All && !slices.Contains(g.lists, of) {
 		g.lists = append(g.lists, of)
 	} else if !f.All {
-		g.all.Recompute(i, f.Target, f.Entity)
+		g.all.AskRecompute(i, f.Target, f.Entity)
 	}
 	name := f.List + "\x00" + f.Name
 	if at, ok := g.at[name]; ok {

@@ -12,7 +12,7 @@ import (
 )
 
 // The latest of rows (max, min, latest, earliest) is the first fact of a list whose names have
-// the order of the rows (owntable.Ordered). A row that is deleted, edited or moved withdraws its
+// the order of the rows (owntable.OrderedFact). A row that is deleted, edited or moved withdraws its
 // fact, and then the next fact is the first.
 
 // MaxShown is how many bytes the attributes may have that a target takes from one row. It leaves
@@ -26,7 +26,7 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 	if l.Group != nil {
 		of = nil // the group says what is wrong with its own tests and keys
 	}
-	if !of.Take(&l.Input, row, old) || !faults.Take(&l.Given, row, old) {
+	if !of.IsUsable(&l.Input, row, old) || !faults.IsUsable(&l.Given, row, old) {
 		return Fact{}, false
 	}
 	by := l.By.Get(row)
@@ -34,13 +34,13 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 		return Fact{}, false
 	}
 	key, _, ok := l.TargetOf(row)
-	if !ok || !of.Reachable(l.Name, l.Target.Table, key, old) {
+	if !ok || !of.IsReachableKey(l.Name, l.Target.Table, key, old) {
 		return Fact{}, false
 	}
 	target := store.Ref{Table: l.Target.Table.Name, Key: key}
-	name, unfit := owntable.Ordered(by, c.Row.Key, l.Greatest())
+	name, unfit := owntable.OrderedFact(by, c.Row.Key, l.Greatest())
 	if unfit != "" {
-		faults.Note(l.Name, fmt.Sprintf("%s is no value by which rows have an order: it must be %s", l.By.Name, unfit), old)
+		faults.NoteFault(l.Name, fmt.Sprintf("%s is no value by which rows have an order: it must be %s", l.By.Name, unfit), old)
 		return Fact{}, false
 	}
 	f := Fact{List: owntable.FactsOf(l.Name, target), Name: name, Entity: l.Target, Target: target, Latest: l, Says: value.Item{}}
@@ -50,7 +50,7 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 		}
 	}
 	if n := f.Says.Size(); n > MaxShown {
-		faults.Note(l.Name, fmt.Sprintf("what the row would show there has %d bytes, the limit is %d", n, MaxShown), old)
+		faults.NoteFault(l.Name, fmt.Sprintf("what the row would show there has %d bytes, the limit is %d", n, MaxShown), old)
 		return Fact{}, false
 	}
 	return f, true

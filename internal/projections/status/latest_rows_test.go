@@ -44,7 +44,7 @@ func TestWhatTakesNoPart(t *testing.T) {
 		for _, f := range status.Fold(change(t, m, "talk", nil, c.row), &faults) {
 			part = append(part, f.Latest.Name)
 		}
-		for _, f := range faults.New() {
+		for _, f := range faults.NewFaults() {
 			says = append(says, f.Derivation+": "+f.Reason)
 		}
 		if slices.Sort(part); !slices.Equal(part, c.part) || strings.Join(says, "; ") != c.says {

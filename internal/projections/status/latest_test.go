@@ -44,7 +44,7 @@ func TestLatestIsOneRow(t *testing.T) {
 			r := &reach{Stage: st}
 			for _, i := range order {
 				if i < len(c.rows) {
-					r.count(c.rows[i])
+					r.keepTold(c.rows[i])
 				}
 			}
 			if !value.EqualItems(r.latest, c.want) {

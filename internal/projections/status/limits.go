@@ -10,12 +10,12 @@ import (
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, st := range c.Is.Stages {
 		if st.Input.Uses(c.New) {
-			x.Of(st.Status.Name).Target(st.Status.Target, st.To, c.New, from)
+			x.SetDerivation(st.Status.Name).CheckTarget(st.Status.Target, st.To, c.New, from)
 		}
 	}
 	for _, l := range c.Is.LatestOf {
 		if by := l.By.Get(c.New); l.Group == nil && l.Input.Uses(c.New) && !by.IsMissing() && by.Kind() != value.Null {
-			x.Of(l.Name).Target(l.Target, l.To, c.New, from)
+			x.SetDerivation(l.Name).CheckTarget(l.Target, l.To, c.New, from)
 		}
 	}
 }

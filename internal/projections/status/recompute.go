@@ -61,7 +61,7 @@ func CannotCompute(many []*TooMany) string {
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
 func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (want value.Item, many []*TooMany, err error) {
-	own := projections.Own(e, row)
+	own := projections.OwnRow(e, row)
 	var shown []value.Attr
 	for _, s := range e.Statuses {
 		at := s.Attr.Rank(own.Get(s.Attr.Name))
@@ -71,7 +71,7 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 		}
 		for _, st := range stages {
 			r := &reach{Stage: st, known: known, list: FactsOf(s, target)}
-			reached, err := r.reached(own)
+			reached, err := r.isReached(own)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -99,7 +99,7 @@ func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (
 			shown = append(shown, a)
 		}
 	}
-	want = projections.Over(own, value.NewItem(shown...))
+	want = projections.WriteOver(own, value.NewItem(shown...))
 	return projections.AlsoNoted(e, want, row).With(alone...), many, err
 }
 
@@ -112,27 +112,27 @@ type reach struct {
 	over   *TooMany   // set if there are too many rows or elements; nothing is then latest
 }
 
-// reached reports whether the row, as the application wrote it, has reached the word.
+// isReached reports whether the row, as the application wrote it, has reached the word.
 // Without a list in the stage, one row that reaches the word is enough. Otherwise each
 // element of the list needs such a row.
-func (r *reach) reached(own value.Item) (bool, error) {
+func (r *reach) isReached(own value.Item) (bool, error) {
 	if r.Stage.List == nil {
-		return r.any()
+		return r.isReachedByAny()
 	}
 	if o := othersOf(r.Stage, own); o != nil {
-		return r.others(o, own)
+		return r.isReachedByGroup(o, own)
 	}
 	var names []string
 	for _, el := range own.Get(r.Stage.List.Name).Elements() {
 		if text := value.Scalar(el.Value); text != "" { // other elements name no row
-			names = append(names, owntable.Reached(r.Word, text))
+			names = append(names, owntable.ReachedFact(r.Word, text))
 		}
 	}
 	if r.Max > 0 && len(names) > r.Max {
 		r.tooMany("elements in " + r.Stage.List.Name)
 		return false, nil
 	}
-	return r.whole(names)
+	return r.isReachedByAll(names)
 }
 
 // tooMany notes that the stage is over its max. Which row is the latest is then not known.
@@ -140,15 +140,15 @@ func (r *reach) tooMany(what string) {
 	r.over, r.latest = &TooMany{Status: r.Status.Name, Word: r.Word, What: what, Max: r.Max}, nil
 }
 
-// any reports whether some row reaches the word. If the stage takes values from such
+// isReachedByAny reports whether some row reaches the word. If the stage takes values from such
 // rows, it reads all of them; otherwise one is enough.
-func (r *reach) any() (bool, error) {
+func (r *reach) isReachedByAny() (bool, error) {
 	n, page, all := 0, pageOne, r.Max > 0 || len(r.Stage.Set) > 0
 	if all {
 		page = pageFirst
 	}
 	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), Page: page}, func(_ string, told value.Item) bool {
-		r.count(told)
+		r.keepTold(told)
 		n++
 		return all && (r.Max == 0 || n <= r.Max)
 	})
@@ -169,10 +169,10 @@ const (
 	fewNames  = 100 // up to here, read by name; this skips rows for names outside the list
 )
 
-// others reports whether each member of the row's group has a row that reaches the word.
+// isReachedByGroup reports whether each member of the row's group has a row that reaches the word.
 // It reads in pieces that grow, and stops at the first member without a row. An empty list reaches
 // nothing.
-func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
+func (r *reach) isReachedByGroup(o *model.Others, own value.Item) (bool, error) {
 	list, ok := OthersOf(o, own)
 	if !ok {
 		return false, nil
@@ -186,7 +186,7 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 		case r.Max > 0 && n > r.Max:
 			r.tooMany("rows of " + o.Of.Name)
 		case r.Max == 0 && len(names) == piece:
-			all, failed = r.beside(names)
+			all, failed = r.isReachedBySorted(names)
 			names, piece = names[:0], min(2*piece, pageMost)
 		}
 		return all && failed == nil && r.over == nil
@@ -202,12 +202,12 @@ func (r *reach) others(o *model.Others, own value.Item) (bool, error) {
 	case n <= fewNames:
 		return r.byName(names)
 	}
-	return r.beside(names)
+	return r.isReachedBySorted(names)
 }
 
-// whole reports whether each name has a row that reaches the word. It is false without
+// isReachedByAll reports whether each name has a row that reaches the word. It is false without
 // names.
-func (r *reach) whole(names []string) (bool, error) {
+func (r *reach) isReachedByAll(names []string) (bool, error) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	switch {
@@ -219,20 +219,20 @@ func (r *reach) whole(names []string) (bool, error) {
 	for piece := pageFirst; len(names) > 0; piece = min(2*piece, pageMost) {
 		some := names[:min(piece, len(names))]
 		names = names[len(some):]
-		if all, err := r.beside(some); err != nil || !all {
+		if all, err := r.isReachedBySorted(some); err != nil || !all {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// beside reports whether each name has a row that reaches the word. names must be sorted;
+// isReachedBySorted reports whether each name has a row that reaches the word. names must be sorted;
 // it reads the rows that reach the word in the same order.
-func (r *reach) beside(names []string) (bool, error) {
+func (r *reach) isReachedBySorted(names []string) (bool, error) {
 	i := 0
 	err := r.known.Each(r.list, Names{Begins: owntable.Reaching(r.Word), From: names[0], Page: len(names)}, func(name string, told value.Item) bool {
 		if name == names[i] {
-			r.count(told)
+			r.keepTold(told)
 			i++
 			return i < len(names)
 		}
@@ -252,19 +252,19 @@ func (r *reach) byName(names []string) (bool, error) {
 		if t == nil {
 			return false, nil
 		}
-		r.count(t)
+		r.keepTold(t)
 	}
 	return true, nil
 }
 
-// count keeps what the latest row reports. All attributes are of that one row: an attribute
+// keepTold keeps what the latest row reports. All attributes are of that one row: an attribute
 // that it lacks is absent. The first attribute of the stage's set says which row is the
 // latest, and each further one decides where those before are the same. The order in which
 // rows are read makes no difference.
-func (r *reach) count(told value.Item) {
+func (r *reach) keepTold(told value.Item) {
 	for i := range r.Set {
 		name := r.Set[i].Name
-		if c := Later(told.Get(name), r.latest.Get(name)); c != 0 {
+		if c := CompareValues(told.Get(name), r.latest.Get(name)); c != 0 {
 			if c > 0 {
 				r.latest = told
 			}
@@ -273,9 +273,9 @@ func (r *reach) count(told value.Item) {
 	}
 }
 
-// Later compares two values of different rows, and is 0 only for equal ones. Times come after
+// CompareValues compares two values of different rows, and is 0 only for equal ones. Times come after
 // all other texts, in the order of their instants.
-func Later(a, b value.Value) int {
+func CompareValues(a, b value.Value) int {
 	if a.Kind() != b.Kind() {
 		return cmp.Compare(a.Kind(), b.Kind())
 	}

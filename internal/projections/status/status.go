@@ -30,7 +30,7 @@ type Fact struct {
 // belongs to a group, or that its status depends on a group. A fact that the change
 // leaves as it was is not written again.
 func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
-	was, is := reports(c, c.Was, c.Old, faults, true), reports(c, c.Is, c.New, faults, false)
+	was, is := factsOf(c, c.Was, c.Old, faults, true), factsOf(c, c.Is, c.New, faults, false)
 	for _, f := range was {
 		if !slices.ContainsFunc(is, f.sameRow) {
 			f.Says = nil
@@ -45,59 +45,59 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 	return out
 }
 
-// derivation is what a fault of the fact is said of: the name of its list, which is that of a status or a latest, or of
+// faultOf is what a fault of the fact is said of: the name of its list, which is that of a status or a latest, or of
 // a list of others.
-func (f *Fact) derivation() string {
+func (f *Fact) faultOf() string {
 	name, _ := owntable.CutFactList(f.List)
 	return name
 }
 
-// derivations are those that the fact may change.
-func (f *Fact) derivations() []string {
+// changedDerivations are those that the fact may change.
+func (f *Fact) changedDerivations() []string {
 	all := f.Entity.Recomputes()
-	if name := f.derivation(); slices.Contains(all, name) {
+	if name := f.faultOf(); slices.Contains(all, name) {
 		return []string{name}
 	}
 	return all
 }
 
-// row returns the fact as our own table keeps it.
-func (f *Fact) row() owntable.Member {
+// memberRow returns the fact as our own table keeps it.
+func (f *Fact) memberRow() owntable.Member {
 	return owntable.Member{Name: f.Name, Position: f.Position, Says: f.Says}
 }
 
 // sameRow reports whether two facts are one row of the own table.
 func (f *Fact) sameRow(g Fact) bool { return f.List == g.List && f.Name == g.Name }
 
-// reports returns all facts that a row reports by itself. A fact that our own table cannot
+// factsOf returns all facts that a row reports by itself. A fact that our own table cannot
 // hold, or whose target cannot exist, is a fault.
 // It is pure. A row that reports the same list of others in several stages reports it once. old says that the row is the one
 // before a change, whose faults were told when it was written.
-func reports(c *projections.Change, e *model.Entity, row value.Item, faults *projections.Faults, old bool) []Fact {
+func factsOf(c *projections.Change, e *model.Entity, row value.Item, faults *projections.Faults, old bool) []Fact {
 	if e == nil {
 		return nil
 	}
 	var out []Fact
 	add := func(f Fact, ok bool) {
-		derivation := f.derivation()
-		ok = ok && (f.All || faults.Reachable(derivation, f.Entity.Table, f.Target.Key, old))
-		if f.Position, f.Source = c.Position, c.Row; ok && faults.Holds(derivation, "what the row tells", f.Says.Size(), old) {
+		derivation := f.faultOf()
+		ok = ok && (f.All || faults.IsReachableKey(derivation, f.Entity.Table, f.Target.Key, old))
+		if f.Position, f.Source = c.Position, c.Row; ok && faults.FitsOwnTable(derivation, "what the row tells", f.Says.Size(), old) {
 			out = append(out, f)
 		}
 	}
 	for _, st := range e.Stages {
-		add(reaches(c, st, row, faults, old))
+		add(reachedFact(c, st, row, faults, old))
 	}
 	for _, l := range e.LatestOf {
 		add(takesPart(c, l, row, faults, old))
 	}
 	for _, o := range e.Others {
-		if faults.Take(&o.Input, row, old) {
-			add(belongs(o, row))
+		if faults.IsUsable(&o.Input, row, old) {
+			add(memberFact(o, row))
 		}
 	}
 	for _, s := range e.Statuses {
-		if !faults.Take(&s.Input, row, old) {
+		if !faults.IsUsable(&s.Input, row, old) {
 			continue
 		}
 		for i, st := range s.Stages {
@@ -109,17 +109,17 @@ func reports(c *projections.Change, e *model.Entity, row value.Item, faults *pro
 	return out
 }
 
-// reaches returns the fact that a row reaches a word, with the values that it sets there.
+// reachedFact returns the fact that a row reaches a word, with the values that it sets there.
 // A row that passes the where but names no target, or no element of a list, says nothing.
-func reaches(c *projections.Change, st *model.Stage, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
-	if !faults.Take(&st.Input, row, old) {
+func reachedFact(c *projections.Change, st *model.Stage, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
+	if !faults.IsUsable(&st.Input, row, old) {
 		return Fact{}, false
 	}
 	target, ok := keyOf(st.Status.Target, st.To, row)
-	f := Fact{List: FactsOf(st.Status, target), Name: owntable.Reached(st.Word, owntable.RowText(c.Row)), Entity: st.Status.Target, Target: target}
+	f := Fact{List: FactsOf(st.Status, target), Name: owntable.ReachedFact(st.Word, owntable.RowText(c.Row)), Entity: st.Status.Target, Target: target}
 	if st.List != nil {
 		who := value.Scalar(st.Who.Stored(row))
-		f.Name, ok = owntable.Reached(st.Word, who), ok && who != ""
+		f.Name, ok = owntable.ReachedFact(st.Word, who), ok && who != ""
 	}
 	f.Says = value.Item{}
 	for i := range st.Set {
@@ -136,8 +136,8 @@ func keyOf(e *model.Entity, to []model.Assign, row value.Item) (store.Ref, bool)
 	return store.Ref{Table: e.Table.Name, Key: key}, ok
 }
 
-// belongs returns the fact that a row is a member of a group (`others` in the code).
-func belongs(o *model.Others, row value.Item) (Fact, bool) {
+// memberFact returns the fact that a row is a member of a group (`others` in the code).
+func memberFact(o *model.Others, row value.Item) (Fact, bool) {
 	who := o.Field.Stored(row)
 	list, ok := membersOf(o, func(i int) value.Value { return o.Links[i].Stored(row) })
 	return Fact{
@@ -150,7 +150,7 @@ func belongs(o *model.Others, row value.Item) (Fact, bool) {
 func goesBy(c *projections.Change, o *model.Others, row value.Item) (Fact, bool) {
 	list, ok := OthersOf(o, row)
 	return Fact{
-		List: list, Name: owntable.Target(owntable.RowText(c.Row)), Entity: o.On, Target: c.Row,
+		List: list, Name: owntable.TargetFact(owntable.RowText(c.Row)), Entity: o.On, Target: c.Row,
 		Says: owntable.FactOfTarget(c.Row.Table, c.Table.Item(c.Row.Key)),
 	}, ok
 }
@@ -198,7 +198,7 @@ func membersOf(o *model.Others, get func(i int) value.Value) (string, bool) {
 		}
 		texts = append(texts, text)
 	}
-	return owntable.FactList(o.Name, owntable.Texts(texts)), true
+	return owntable.FactList(o.Name, owntable.JoinTexts(texts)), true
 }
 
 // NeedsRecompute reports whether a change leaves a row that shows facts in a state that may not
@@ -223,16 +223,16 @@ func NeedsRecompute(c *projections.Change) bool {
 	case d < 0:
 		return true
 	case d > 0:
-		return !projections.SameWritten(c.Is, projections.Own(c.Is, c.Old), projections.Own(c.Is, c.New))
+		return !projections.SameWritten(c.Is, projections.OwnRow(c.Is, c.Old), projections.OwnRow(c.Is, c.New))
 	}
-	return slices.ContainsFunc(Basis(c.Is), func(name string) bool {
+	return slices.ContainsFunc(BasisAttributes(c.Is), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))
 	})
 }
 
-// Basis returns the attributes of a row that its statuses depend on, and those that weir
+// BasisAttributes returns the attributes of a row that its statuses depend on, and those that weir
 // writes for them and for the latest of rows.
-func Basis(e *model.Entity) []string {
+func BasisAttributes(e *model.Entity) []string {
 	out := []string{owntable.Own}
 	add := func(name string) {
 		if !slices.Contains(out, name) {

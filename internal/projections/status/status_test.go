@@ -231,8 +231,8 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, h, c.want)
 		}
 		e := m.Entity("Round")
-		if !value.EqualItems(projections.Own(e, got), c.row) {
-			t.Errorf("%s: the application's own row is lost: %v", c.name, projections.Own(e, got))
+		if !value.EqualItems(projections.OwnRow(e, got), c.row) {
+			t.Errorf("%s: the application's own row is lost: %v", c.name, projections.OwnRow(e, got))
 		}
 	}
 }
@@ -321,8 +321,8 @@ func TestOwn(t *testing.T) {
 	}
 	for range 3000 {
 		own, shown := random(), random().Filter(func(name string) bool { return name != "title" })
-		row := projections.Over(own, shown)
-		if got := projections.Own(e, row); !value.EqualItems(got, own) {
+		row := projections.WriteOver(own, shown)
+		if got := projections.OwnRow(e, row); !value.EqualItems(got, own) {
 			t.Fatalf("own %v under %v reads as %v", own, shown, got)
 		}
 		if !value.Equal(row.Get("title"), own.Get("title")) {
@@ -330,13 +330,13 @@ func TestOwn(t *testing.T) {
 		}
 		// One attribute is written; the others stay as they were.
 		written := row.With(item("status", "new")...)
-		if got := projections.Own(e, written); !value.EqualItems(got, own.With(item("status", "new")...)) {
+		if got := projections.OwnRow(e, written); !value.EqualItems(got, own.With(item("status", "new")...)) {
 			t.Fatalf("own %v under %v, written over, reads as %v", own, shown, got)
 		}
 		// A recorded image takes the row's place, and shows on what it did not change.
 		image := random()
-		kept := projections.Keep(e, image, row)
-		if got := projections.Own(e, kept); !value.EqualItems(got, image) {
+		kept := projections.KeepStatuses(e, image, row)
+		if got := projections.OwnRow(e, kept); !value.EqualItems(got, image) {
 			t.Fatalf("image %v over %v reads as %v", image, row, got)
 		}
 		if value.Equal(image.Get("status"), own.Get("status")) && !value.Equal(kept.Get("status"), row.Get("status")) {
@@ -351,7 +351,7 @@ func TestOwn(t *testing.T) {
 func TestNeedsLook(t *testing.T) {
 	m := movienight(t)
 	base := item("round_id", "r", "group_id", "g", "status", "voting", "attendees", names("a"), "weir", 5)
-	shown := projections.Over(base, item("status", "rated", "rated_at", "1")).With(item("weir", 6)...)
+	shown := projections.WriteOver(base, item("status", "rated", "rated_at", "1")).With(item("weir", 6)...)
 	for _, c := range []struct {
 		name     string
 		old, new value.Item
@@ -383,20 +383,20 @@ func TestNeedsLook(t *testing.T) {
 func TestNotesOfARetiredStatus(t *testing.T) {
 	e := movienight(t).Entity("Round")
 	note := func(row value.Item) value.Value { return row.Get(owntable.Own).Item().Get("mood") }
-	covers := owntable.Covering(value.OfString("calm"), value.OfString("busy"))
-	row := projections.Over(item("status", "a", "mood", "busy"), item("status", "b"))
+	covers := owntable.CoveringNote(value.OfString("calm"), value.OfString("busy"))
+	row := projections.WriteOver(item("status", "a", "mood", "busy"), item("status", "b"))
 	row = row.With(value.Attr{Name: owntable.Own, Value: value.OfMap(row.Get(owntable.Own).Item().With(value.Attr{Name: "mood", Value: covers}))})
-	own := projections.Own(e, row)
-	if now := projections.AlsoNoted(e, projections.Over(own, item("status", "c")), row); !value.Equal(note(now), covers) || now.Get(owntable.Own).Item().Get("status").IsMissing() {
+	own := projections.OwnRow(e, row)
+	if now := projections.AlsoNoted(e, projections.WriteOver(own, item("status", "c")), row); !value.Equal(note(now), covers) || now.Get(owntable.Own).Item().Get("status").IsMissing() {
 		t.Errorf("a recompute leaves %v", now)
 	}
 	if now := projections.AlsoNoted(e, own, row); !value.Equal(note(now), covers) || len(now.Get(owntable.Own).Item()) != 1 {
 		t.Errorf("a recompute that shows nothing leaves %v", now)
 	}
-	if now := projections.Keep(e, own, row); !value.Equal(note(now), covers) {
+	if now := projections.KeepStatuses(e, own, row); !value.Equal(note(now), covers) {
 		t.Errorf("an image leaves %v", now)
 	}
-	if now := projections.Keep(e, own.With(item("mood", "new")...), row); !note(now).IsMissing() {
+	if now := projections.KeepStatuses(e, own.With(item("mood", "new")...), row); !note(now).IsMissing() {
 		t.Errorf("an image with another mood leaves %v", now)
 	}
 }

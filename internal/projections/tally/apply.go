@@ -29,15 +29,15 @@ type part struct {
 func (p *part) Fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
-		p.all.Target(a.Target, a.Entity).Add(i, c, a)
-		p.all.Touch(i, a.Of)
+		p.all.TargetOf(a.Target, a.Entity).AddStep(i, c, a)
+		p.all.NoteTouched(i, a.Of)
 	}
-	p.all.Fault(i, f.New())
+	p.all.AddFaults(i, f.NewFaults())
 }
 
 // Apply writes what the batch asks for.
 func (*part) Apply(ctx context.Context, w *runner.Work) error {
-	if err := w.CountBuilds(ctx, Offer); err != nil {
+	if err := w.CountBuilds(ctx, OffersOf); err != nil {
 		return err
 	}
 	return w.CountTallies(ctx)

@@ -12,9 +12,9 @@ import (
 	"weir/internal/value"
 )
 
-// Contributions returns what a row of entity is adds to the tallies, which are of one
+// ContributionsOf returns what a row of entity is adds to the tallies, which are of one
 // entity and no sets. is is nil for no row. unfit says which tallies cannot use the row.
-func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit []projections.Fault) {
+func ContributionsOf(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit []projections.Fault) {
 	if is == nil || row == nil {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []p
 			if e.adds == nil { // a mean adds two amounts, and few add more
 				e.adds = make([]projections.Add, 0, 2*len(is.Sources))
 			}
-			e.contribute(src, row, false)
+			e.addContribution(src, row, false)
 		}
 	}
 	for _, a := range e.adds {
@@ -42,12 +42,12 @@ func Contributions(of []*model.Tally, is *model.Entity, row value.Item) (out []p
 			kept = append(kept, c)
 		}
 	}
-	return kept, faults.New()
+	return kept, faults.NewFaults()
 }
 
-// Offer returns what changes, which must be in stream order, offer to tallies of one entity.
+// OffersOf returns what changes, which must be in stream order, offer to tallies of one entity.
 // counts leaves out changes by their positions.
-func Offer(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered {
+func OffersOf(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered {
 	var out []projections.Offered
 	at := map[string]int{}
 	for i := range changes {
@@ -55,8 +55,8 @@ func Offer(of []*model.Tally, changes []projections.Change, counts func(*project
 		if !counts(c) {
 			continue
 		}
-		was, _ := Contributions(of, c.Was, c.Old)
-		is, _ := Contributions(of, c.Is, c.New)
+		was, _ := ContributionsOf(of, c.Was, c.Old)
+		is, _ := ContributionsOf(of, c.Is, c.New)
 		for _, t := range changedContributions(was, is) {
 			name := owntable.RowText(t.Target)
 			n, met := at[name]

@@ -11,7 +11,7 @@ import (
 func Limits(x *projections.Limits, c *projections.Change, from projections.Origin, sets bool) {
 	for _, src := range c.Is.Sources {
 		if src.Tally.IsSet() == sets {
-			sourceLimits(x.Of(src.Tally.Name), src, c.New, from)
+			sourceLimits(x.SetDerivation(src.Tally.Name), src, c.New, from)
 		}
 	}
 }
@@ -23,26 +23,26 @@ func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from
 	if !src.Input.Uses(row) || src.Amount != nil && src.Amount.Lacks(row) {
 		return
 	}
-	before := x.Found()
+	before := x.CountFound()
 	switch key, _, ok := src.TargetOf(row); {
 	case src.Amount != nil && src.Amount.Function != nil: // contribute checks the keys that it adds to
 	case ok:
-		x.Key(src.Tally.Target, key, projections.Assignments(src.To, from))
+		x.CheckKey(src.Tally.Target, key, projections.Assignments(src.To, from))
 	case src.Tally.Group == nil:
-		x.Target(src.Tally.Target, src.To, row, from)
+		x.CheckTarget(src.Tally.Target, src.To, row, from)
 	}
 	var f projections.Faults
 	e := folding{Faults: &f}
-	e.contribute(src, row, false)
-	if src.Amount == nil || x.Found() > before {
+	e.addContribution(src, row, false)
+	if src.Amount == nil || x.CountFound() > before {
 		return
 	}
-	for _, f := range f.New() {
-		x.Add(projections.Origins(src.Amount.Fields[0].Names(), from), "gives nothing to %s: %s", f.Derivation, x.Model.ShownText(f.Reason))
+	for _, f := range f.NewFaults() {
+		x.AddExcess(projections.Origins(src.Amount.Fields[0].Names(), from), "gives nothing to %s: %s", f.Derivation, x.Model.ShownText(f.Reason))
 	}
 	for _, a := range e.adds {
 		if len(a.Field) > maxAttrName {
-			x.Add(projections.Origins(src.Amount.Fields[0].Names(), from), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
+			x.AddExcess(projections.Origins(src.Amount.Fields[0].Names(), from), "has a value for %s of %d bytes, %d are possible", src.Tally.Name, len(a.Field), maxAttrName)
 		}
 	}
 }

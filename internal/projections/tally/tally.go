@@ -29,18 +29,18 @@ func foldSources(c *projections.Change, f *projections.Faults, sets bool) []proj
 	if c.Is != nil {
 		for _, src := range c.Is.Sources {
 			if src.Tally.IsSet() == sets {
-				e.contribute(src, c.New, false)
+				e.addContribution(src, c.New, false)
 			}
 		}
 	}
 	if c.Was != nil {
 		for _, src := range c.Was.Sources {
 			if src.Tally.IsSet() == sets {
-				e.contribute(src, c.Old, true)
+				e.addContribution(src, c.Old, true)
 			}
 		}
 	}
-	return net(e.adds)
+	return netAdds(e.adds)
 }
 
 // folding is what the images of one change contribute.
@@ -50,23 +50,23 @@ type folding struct {
 	parts []value.Attr // buffer for what one row adds, reused
 }
 
-// contribute adds what a row contributes to one tally, or takes it away if take is set. A
+// addContribution adds what a row contributes to one tally, or takes it away if take is set. A
 // value that the tally cannot use is a fault and contributes nothing.
-func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
+func (e *folding) addContribution(src *model.Source, row value.Item, take bool) {
 	t, rows := src.Tally, e.Faults
 	if t.Group != nil && t != t.Group.Rows {
 		rows = nil // it is one fault of the group, not one of each of its values
 	}
-	if !rows.Take(&src.Input, row, take) || !e.Take(&src.Given, row, take) {
+	if !rows.IsUsable(&src.Input, row, take) || !e.IsUsable(&src.Given, row, take) {
 		return
 	}
 	if all, is, err := src.Additions(row); is {
 		if err != nil {
-			e.Note(t.Name, err.Error(), take)
+			e.NoteFault(t.Name, err.Error(), take)
 		}
 		for _, a := range all {
-			if e.Reachable(t.Name, t.Target.Table, a.Key, take) {
-				e.add(t, a.Key, a.Amount, take)
+			if e.IsReachableKey(t.Name, t.Target.Table, a.Key, take) {
+				e.addAmount(t, a.Key, a.Amount, take)
 			}
 		}
 		return
@@ -81,26 +81,26 @@ func (e *folding) contribute(src *model.Source, row value.Item, take bool) {
 	}
 	key, unfit, ok := src.TargetOf(row)
 	if unfit != nil {
-		rows.Note(t.Name, unfit.String(), take)
+		rows.NoteFault(t.Name, unfit.String(), take)
 	}
-	if !ok || !rows.Reachable(t.Name, t.Target.Table, key, take) {
+	if !ok || !rows.IsReachableKey(t.Name, t.Target.Table, key, take) {
 		return
 	}
 	switch {
 	case beyond != nil:
-		e.Note(t.Name, fmt.Sprintf("%s is %v", src.Amount.Text, beyond), take)
+		e.NoteFault(t.Name, fmt.Sprintf("%s is %v", src.Amount.Text, beyond), take)
 		return
 	case wrong != nil:
-		e.Note(t.Name, wrong.String(), take)
+		e.NoteFault(t.Name, wrong.String(), take)
 		return
 	}
-	if want := e.add(t, key, amount, take); want != "" {
-		e.Note(t.Name, (&model.Unfit{Field: src.Amount.Fields[0], Value: amount, Want: want}).String(), take)
+	if want := e.addAmount(t, key, amount, take); want != "" {
+		e.NoteFault(t.Name, (&model.Unfit{Field: src.Amount.Fields[0], Value: amount, Want: want}).String(), take)
 	}
 }
 
-// add adds an amount to a tally of a target, or takes it away. The text is what the amount must be instead, "" where it fits.
-func (e *folding) add(t *model.Tally, key store.Key, amount value.Value, take bool) (want string) {
+// addAmount adds an amount to a tally of a target, or takes it away. The text is what the amount must be instead, "" where it fits.
+func (e *folding) addAmount(t *model.Tally, key store.Key, amount value.Value, take bool) (want string) {
 	adds, want := t.Kind.Adds(e.parts[:0], t.Attr, amount)
 	if e.parts = adds; want != "" || t.IsSet() && !t.Target.Takes(key) {
 		return want
@@ -116,9 +116,9 @@ func (e *folding) add(t *model.Tally, key store.Key, amount value.Value, take bo
 	return ""
 }
 
-// net sums what one change adds to the same accumulator and leaves out sums of 0, so a
+// netAdds sums what one change adds to the same accumulator and leaves out sums of 0, so a
 // change that makes no difference here costs no write.
-func net(adds []projections.Add) []projections.Add {
+func netAdds(adds []projections.Add) []projections.Add {
 	out := adds[:0]
 	for _, a := range adds {
 		i := 0

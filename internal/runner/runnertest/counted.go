@@ -13,7 +13,7 @@ import (
 // Counted returns the counts of all records that were passed, over all runs: those
 // of its checkpoints, and those of checkpoints that were forgotten.
 func Counted(ctx context.Context, r *runner.Runner) (n runner.Counts, err error) {
-	gone, err := r.GetRow(ctx, owntable.Past(r.Model.Name))
+	gone, err := r.GetRow(ctx, owntable.PastShards(r.Model.Name))
 	if err != nil {
 		return n, err
 	}

@@ -15,6 +15,6 @@ import (
 func Made(t testing.TB, db store.Store, m *model.Model) {
 	t.Helper()
 	for _, table := range m.Tables {
-		failtest.On(t, catalog.New(m, db, time.Now, catalog.Options{}).Made(t.Context(), table.Name))
+		failtest.On(t, catalog.New(m, db, time.Now, catalog.Options{}).NoteTableMade(t.Context(), table.Name))
 	}
 }
