@@ -6,50 +6,50 @@ import (
 	"weir/internal/value"
 )
 
-// list decodes a list. A value that is no DynamoDB value is a problem of this record only; text
+// decodeList decodes a list. A value that is no DynamoDB value is a problem of this record only; text
 // that is not JSON ends the file.
-func (p *scanner) list(depth int) (value.Value, string) {
+func (p *scanner) decodeList(depth int) (value.Value, string) {
 	if p.b[p.i] != '[' {
 		return value.Value{}, "L: expected an array, found " + p.kindAt(p.i)
 	}
 	base := len(p.stack)
-	for more := p.enter(']'); more; more = p.next(']') {
-		p.space()
+	for more := p.enterBracket(']'); more; more = p.nextMember(']') {
+		p.skipSpace()
 		before := p.prob
-		v := p.attribute(depth + 1)
+		v := p.readAttribute(depth + 1)
 		if p.stop != going {
 			return value.Value{}, ""
 		}
 		if p.prob != before {
-			p.within(fmt.Sprintf("[%d]", len(p.stack)-base), before)
+			p.addPath(fmt.Sprintf("[%d]", len(p.stack)-base), before)
 		}
 		p.stack = append(p.stack, value.Attr{Value: v})
 	}
-	v, _ := value.OfElements(value.List, p.elements(base))
+	v, _ := value.OfElements(value.List, p.takeElements(base))
 	return v, ""
 }
 
-// set decodes a set of strings, numbers or binary values; tag is its type in DynamoDB's JSON. Elements that are equal
+// decodeSet decodes a set of strings, numbers or binary values; tag is its type in DynamoDB's JSON. Elements that are equal
 // are a problem, also two spellings of one number.
-func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
+func (p *scanner) decodeSet(kind value.Kind, tag string) (value.Value, string) {
 	if p.b[p.i] != '[' {
 		return value.Value{}, tag + ": expected an array, found " + p.kindAt(p.i)
 	}
 	base := len(p.stack)
-	for more := p.enter(']'); more; more = p.next(']') {
-		switch c := p.space(); {
+	for more := p.enterBracket(']'); more; more = p.nextMember(']') {
+		switch c := p.skipSpace(); {
 		case p.stop != going:
 			return value.Value{}, ""
 		case c != '"':
 			return value.Value{}, tag + ": expected strings, found " + p.kindAt(p.i)
 		}
-		v, msg := p.scalar(tag[0], p.str())
+		v, msg := p.scalarValue(tag[0], p.readString())
 		if p.stop != going || msg != "" {
 			return v, msg
 		}
 		p.stack = append(p.stack, value.Attr{Value: v})
 	}
-	elems := p.elements(base)
+	elems := p.takeElements(base)
 	if len(elems) == 0 {
 		return value.Value{}, tag + ": an empty set"
 	}
@@ -60,12 +60,12 @@ func (p *scanner) set(kind value.Kind, tag string) (value.Value, string) {
 	return v, ""
 }
 
-// elements returns the values that were pushed since base, as the elements of a list or set.
-func (p *scanner) elements(base int) []value.Attr {
+// takeElements returns the values that were pushed since base, as the elements of a list or set.
+func (p *scanner) takeElements(base int) []value.Attr {
 	if p.stop != going {
 		return nil
 	}
-	out := p.cut(len(p.stack) - base)
+	out := p.cutAttributes(len(p.stack) - base)
 	copy(out, p.stack[base:])
 	p.stack = p.stack[:base]
 	return out

@@ -76,8 +76,8 @@ type exportWindow struct {
 	To   string `json:"exportToTime"`
 }
 
-// export is what the summary says of the export in a folder; nil if it does not say its time.
-func (s *summary) export(dir string) (*Export, error) {
+// exportOf is what the summary says of the export in a folder; nil if it does not say its time.
+func (s *summary) exportOf(dir string) (*Export, error) {
 	e := &Export{Name: dir, Table: tableIn(s.TableARN), Full: s.ExportType != "INCREMENTAL_EXPORT"}
 	from, to := "", s.ExportTime
 	if !e.Full {
@@ -104,10 +104,10 @@ type dataFile struct {
 	ItemCount *int64 `json:"itemCount"`
 }
 
-// sources returns the files to read for some paths. The data files of an export take the
+// filesOf returns the files to read for some paths. The data files of an export take the
 // place of the first path that belongs to it.
 // Paths that belong to no export come as they are, in their order. whole has the exports whose time is known.
-func sources(paths []string) (out []source, whole []*Export, err error) {
+func filesOf(paths []string) (out []source, whole []*Export, err error) {
 	var exports []string // their folders
 	data := map[string][]source{}
 	owner := map[string]string{} // the export of each data file, by absolute path
@@ -119,7 +119,7 @@ func sources(paths []string) (out []source, whole []*Export, err error) {
 		if _, known := data[dir]; known {
 			continue
 		}
-		files, export, err := exported(dir)
+		files, export, err := exportFiles(dir)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -127,13 +127,13 @@ func sources(paths []string) (out []source, whole []*Export, err error) {
 			whole = append(whole, export)
 		}
 		for _, f := range files {
-			owner[absolute(f.path)] = dir
+			owner[absolutePath(f.path)] = dir
 		}
 	}
 	given := map[string]bool{}
 	for _, p := range paths {
-		dir, is := owner[absolute(p)]
-		if !is && belongs(p, exports) {
+		dir, is := owner[absolutePath(p)]
+		if !is && isExportFile(p, exports) {
 			dir, is = filepath.Dir(p), true
 		}
 		switch {
@@ -147,8 +147,8 @@ func sources(paths []string) (out []source, whole []*Export, err error) {
 	return out, whole, nil
 }
 
-// absolute is a path by which files are compared. Links are not followed.
-func absolute(p string) string {
+// absolutePath is a path by which files are compared. Links are not followed.
+func absolutePath(p string) string {
 	abs, err := filepath.Abs(p)
 	if err != nil {
 		return filepath.Clean(p)
@@ -156,8 +156,8 @@ func absolute(p string) string {
 	return abs
 }
 
-// belongs reports whether a file belongs to an export and is not one of its data files.
-func belongs(p string, exports []string) bool {
+// isExportFile reports whether a file belongs to an export and is not one of its data files.
+func isExportFile(p string, exports []string) bool {
 	if !slices.Contains(exports, filepath.Dir(p)) {
 		return false
 	}
@@ -170,8 +170,8 @@ func belongs(p string, exports []string) bool {
 	return name == "_started"
 }
 
-// exported lists the data files of the export in a folder.
-func exported(dir string) (files []source, export *Export, err error) {
+// exportFiles lists the data files of the export in a folder.
+func exportFiles(dir string) (files []source, export *Export, err error) {
 	var s summary
 	text, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	switch {
@@ -189,15 +189,15 @@ func exported(dir string) (files []source, export *Export, err error) {
 		return nil, nil, fmt.Errorf("%s: %w: %s is missing; copy the whole folder", dir, ErrExport, listFile)
 	}
 	if err == nil {
-		err = s.check(lines)
+		err = s.checkFiles(lines)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w: %w; copy it from S3 again", name, ErrExport, err)
 	}
-	if export, err = s.export(dir); err != nil {
+	if export, err = s.exportOf(dir); err != nil {
 		return nil, nil, err
 	}
-	files, err = present(dir, s.ManifestKey, lines)
+	files, err = findDataFiles(dir, s.ManifestKey, lines)
 	for i := range files {
 		files[i].export = export
 	}
@@ -227,9 +227,9 @@ func readManifest(name string) ([]dataFile, error) {
 	}
 }
 
-// check compares the files with the summary.
+// checkFiles compares the files with the summary.
 // Where an export gives no number of items, nothing is compared.
-func (s *summary) check(lines []dataFile) error {
+func (s *summary) checkFiles(lines []dataFile) error {
 	if s.ItemCount == nil {
 		return nil
 	}
@@ -246,12 +246,12 @@ func (s *summary) check(lines []dataFile) error {
 	return nil
 }
 
-// present finds the data files. It is an error if one does not exist.
+// findDataFiles finds the data files. It is an error if one does not exist.
 // The error counts all files that are missing and names the first.
-func present(dir, manifest string, lines []dataFile) (files []source, err error) {
+func findDataFiles(dir, manifest string, lines []dataFile) (files []source, err error) {
 	var missing []string
 	for _, l := range lines {
-		s := source{path: place(dir, manifest, l.Key), md5: l.MD5, items: -1}
+		s := source{path: dataFilePath(dir, manifest, l.Key), md5: l.MD5, items: -1}
 		if _, err := os.Stat(s.path); err != nil {
 			missing = append(missing, s.path)
 		}
@@ -266,9 +266,9 @@ func present(dir, manifest string, lines []dataFile) (files []source, err error)
 	return files, nil
 }
 
-// place returns the path of a data file. It is in the export's folder, or, for an
+// dataFilePath returns the path of a data file. It is in the export's folder, or, for an
 // incremental export, in a folder beside it.
-func place(dir, manifest, key string) string {
+func dataFilePath(dir, manifest, key string) string {
 	inside, beside := filepath.Join(dir, "data", path.Base(key)), filepath.Join(dir, "..", "data", path.Base(key))
 	if manifest == "" || path.Dir(path.Dir(key)) == path.Dir(manifest) {
 		return inside
@@ -290,9 +290,9 @@ type checking struct {
 	items  int64
 }
 
-// reader checks the MD5 sum that an export's manifest has for a file, if it has one, while the
+// checkingReader checks the MD5 sum that an export's manifest has for a file, if it has one, while the
 // file is read.
-func (s source) reader(r io.Reader) *checking {
+func (s source) checkingReader(r io.Reader) *checking {
 	c := &checking{Reader: r, source: s}
 	if s.md5 != "" {
 		c.sum = md5.New()
@@ -301,8 +301,8 @@ func (s source) reader(r io.Reader) *checking {
 	return c
 }
 
-// add counts an entry.
-func (c *checking) add(yield func(Entry) error) func(Entry) error {
+// countEntry counts an entry.
+func (c *checking) countEntry(yield func(Entry) error) func(Entry) error {
 	return func(e Entry) error {
 		c.items++
 		e.Export = c.source.export
@@ -310,9 +310,9 @@ func (c *checking) add(yield func(Entry) error) func(Entry) error {
 	}
 }
 
-// end reads the rest of the source and compares it with the manifest.
+// checkManifest reads the rest of the source and compares it with the manifest.
 // An error comes after all entries were yielded: replaying the file again, once it is whole, does the rest.
-func (c *checking) end() error {
+func (c *checking) checkManifest() error {
 	if _, err := io.Copy(io.Discard, c.Reader); err != nil {
 		return err
 	}

@@ -6,15 +6,15 @@ import (
 	"weir/internal/value"
 )
 
-// change reads the part "dynamodb" of a record.
+// readChange reads the part "dynamodb" of a record.
 // Fields that it does not know are skipped.
-func (p *scanner) change(u *unit) {
+func (p *scanner) readChange(u *unit) {
 	if c := p.b[p.i]; c != '{' {
 		p.notKind(c, "an object", "dynamodb")
 		return
 	}
-	for more := p.enter('}'); more; more = p.next('}') {
-		name := p.name()
+	for more := p.enterBracket('}'); more; more = p.nextMember('}') {
+		name := p.readName()
 		if p.stop != going {
 			return
 		}
@@ -30,26 +30,26 @@ func (p *scanner) change(u *unit) {
 func (p *scanner) changeField(u *unit, name string) {
 	switch name {
 	case "Keys":
-		u.keys = p.image(name)
+		u.keys = p.readImage(name)
 	case "NewImage":
-		u.new = p.image(name)
+		u.new = p.readImage(name)
 	case "OldImage":
-		u.old = p.image(name)
+		u.old = p.readImage(name)
 	case "SequenceNumber":
-		p.string(&u.seq, name)
+		p.readOptionalString(&u.seq, name)
 	case "ApproximateCreationDateTime":
-		p.stamp(&u.when, name)
+		p.readStamp(&u.when, name)
 	case "ApproximateCreationDateTimePrecision":
-		p.string(&u.when.precision, name)
+		p.readOptionalString(&u.when.precision, name)
 	case "StreamViewType":
-		p.string(&u.view, name)
+		p.readOptionalString(&u.view, name)
 	case "SizeBytes":
-		p.skip()
+		p.skipValue()
 	default:
 		if known := foldedName(changeNames, name); known != "" {
 			p.changeField(u, known)
 		} else {
-			p.skip()
+			p.skipValue()
 		}
 	}
 }
@@ -60,15 +60,15 @@ var changeNames = []string{
 	"ApproximateCreationDateTimePrecision", "StreamViewType",
 }
 
-// image reads an item. null and {} count as no item.
-func (p *scanner) image(name string) value.Item {
+// readImage reads an item. null and {} count as no item.
+func (p *scanner) readImage(name string) value.Item {
 	if c := p.b[p.i]; c != '{' {
 		p.notKind(c, "an object", name)
 		return nil
 	}
 	before := p.prob
-	it := p.item(0)
-	p.within(name, before)
+	it := p.readItem(0)
+	p.addPath(name, before)
 	if len(it) == 0 {
 		return nil
 	}
@@ -80,40 +80,40 @@ func (p *scanner) image(name string) value.Item {
 func (p *scanner) notKind(c byte, want, name string) {
 	if c != 'n' {
 		before := p.prob
-		p.note("expected %s, found %s", want, p.kindAt(p.i))
-		p.within(name, before)
+		p.noteProblem("expected %s, found %s", want, p.kindAt(p.i))
+		p.addPath(name, before)
 	}
-	p.skip()
+	p.skipValue()
 }
 
-// string reads a string or null into dst.
-func (p *scanner) string(dst *string, name string) {
+// readOptionalString reads a string or null into dst.
+func (p *scanner) readOptionalString(dst *string, name string) {
 	if c := p.b[p.i]; c == '"' {
-		*dst = p.str()
+		*dst = p.readString()
 	} else {
 		*dst = ""
 		p.notKind(c, "a string", name)
 	}
 }
 
-// from reads which service an event comes from. A value that is not a string counts as none.
-func (p *scanner) from() {
+// readSource reads which service an event comes from. A value that is not a string counts as none.
+func (p *scanner) readSource() {
 	if p.source != "" || p.b[p.i] != '"' {
-		p.skip()
-	} else if s := p.str(); p.stop == going {
+		p.skipValue()
+	} else if s := p.readString(); p.stop == going {
 		p.source = strings.Clone(s)
 	}
 }
 
-// object calls each with the name of every field of an object. The scanner is then at the
+// eachField calls each with the name of every field of an object. The scanner is then at the
 // field's value, and each must read it. A value that is not an object is skipped.
-func (p *scanner) object(each func(name string)) {
+func (p *scanner) eachField(each func(name string)) {
 	if p.b[p.i] != '{' {
-		p.skip()
+		p.skipValue()
 		return
 	}
-	for more := p.enter('}'); more; more = p.next('}') {
-		name := p.name()
+	for more := p.enterBracket('}'); more; more = p.nextMember('}') {
+		name := p.readName()
 		if p.stop != going {
 			return
 		}
@@ -123,34 +123,34 @@ func (p *scanner) object(each func(name string)) {
 	}
 }
 
-// texts reads fields of an object that are strings, whose names may differ in case, as they do between Lambda and the API. in is
+// readTexts reads fields of an object that are strings, whose names may differ in case, as they do between Lambda and the API. in is
 // before the names in messages. Other fields are skipped.
-func (p *scanner) texts(in string, to map[string]*string) {
-	p.object(func(name string) {
+func (p *scanner) readTexts(in string, to map[string]*string) {
+	p.eachField(func(name string) {
 		for known, dst := range to {
 			if strings.EqualFold(known, name) {
-				p.string(dst, in+known)
+				p.readOptionalString(dst, in+known)
 				return
 			}
 		}
-		p.skip()
+		p.skipValue()
 	})
 }
 
-// metadata reads the write time of an item in an incremental export, a typed number.
+// readWriteTime reads the write time of an item in an incremental export, a typed number.
 // Exports have microseconds; the stream's own times are whole seconds.
-func (p *scanner) metadata(u *unit) {
-	p.object(func(name string) {
+func (p *scanner) readWriteTime(u *unit) {
+	p.eachField(func(name string) {
 		switch {
 		case name != "WriteTimestampMicros":
-			p.skip()
+			p.skipValue()
 		case p.b[p.i] == '{':
 			before := p.prob
-			v := p.attribute(0)
-			p.within("Metadata."+name, before)
+			v := p.readAttribute(0)
+			p.addPath("Metadata."+name, before)
 			u.when = stamp{text: v.Text(), precision: precisionMicros}
 		default:
-			p.stamp(&u.when, "Metadata."+name)
+			p.readStamp(&u.when, "Metadata."+name)
 			u.when.precision = precisionMicros
 		}
 	})

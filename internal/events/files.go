@@ -24,7 +24,7 @@ type Files struct {
 // Open looks the files up, so that a wrong path is an error before anything is read. A
 // manifest of an export stands for the export's data files, all of which must exist.
 func Open(paths ...string) (*Files, error) {
-	from, exports, err := sources(paths)
+	from, exports, err := filesOf(paths)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (f *Files) Batches(ctx context.Context) iter.Seq2[[]Entry, error] {
 		var err error
 		go func() {
 			defer close(b.out)
-			err = f.decode(&b)
+			err = f.decodeFiles(&b)
 		}()
 		defer func() {
 			cancel()
@@ -90,15 +90,15 @@ func (f *Files) Batches(ctx context.Context) iter.Seq2[[]Entry, error] {
 	}
 }
 
-// decode decodes the files in their order. An error ends it; batches that were sent before stay
+// decodeFiles decodes the files in their order. An error ends it; batches that were sent before stay
 // valid.
-func (f *Files) decode(b *batcher) error {
+func (f *Files) decodeFiles(b *batcher) error {
 	for _, s := range f.from {
 		if err := f.decodeOne(s, b); err != nil {
 			return err
 		}
 	}
-	return b.flush()
+	return b.sendBatch()
 }
 
 // decodeOne decodes one file into batches. On an error it sends the entries read so far first.
@@ -109,12 +109,12 @@ func (f *Files) decodeOne(s source, b *batcher) error {
 		return err
 	}
 	defer file.Close()
-	in := s.reader(countingReader{file, &f.read})
-	if err = Read(in, s.path, in.add(b.add)); err == nil {
-		err = in.end()
+	in := s.checkingReader(countingReader{file, &f.read})
+	if err = Read(in, s.path, in.countEntry(b.addEntry)); err == nil {
+		err = in.checkManifest()
 	}
 	if err != nil {
-		return cmp.Or(b.flush(), err)
+		return cmp.Or(b.sendBatch(), err)
 	}
 	return nil
 }
@@ -128,9 +128,9 @@ type batcher struct {
 	last  Location
 }
 
-// add adds an entry to the batch and sends the batch when it is full.
+// addEntry adds an entry to the batch and sends the batch when it is full.
 // The entries of a batch that was sent belong to its receiver.
-func (b *batcher) add(e Entry) error {
+func (b *batcher) addEntry(e Entry) error {
 	if b.batch == nil {
 		b.batch = make([]Entry, 0, batchEntries)
 	}
@@ -143,12 +143,12 @@ func (b *batcher) add(e Entry) error {
 	if len(b.batch) < batchEntries && b.bytes < batchBytes {
 		return nil
 	}
-	return b.flush()
+	return b.sendBatch()
 }
 
-// flush hands the batch to the reader, and waits while the channel is full. It ends with the
+// sendBatch hands the batch to the reader, and waits while the channel is full. It ends with the
 // context.
-func (b *batcher) flush() error {
+func (b *batcher) sendBatch() error {
 	if len(b.batch) == 0 {
 		return b.ctx.Err()
 	}

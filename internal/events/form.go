@@ -11,9 +11,9 @@ import (
 	"weir/internal/value"
 )
 
-// record turns a completely read unit into a record. With an error it returns what could be
+// recordOf turns a completely read unit into a record. With an error it returns what could be
 // read.
-func (p *scanner) record(u *unit, table string) (Record, error) {
+func (p *scanner) recordOf(u *unit, table string) (Record, error) {
 	rec := Record{Keys: u.keys, Old: u.old, New: u.new, ID: u.id, Table: u.table, Export: u.seen&seenChange == 0}
 	if t := p.tableOf(u.arn); t != "" {
 		rec.Table = t
@@ -21,7 +21,7 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 		rec.Table = table
 	}
 	var errs [4]error
-	rec.Time, errs[0] = u.when.time()
+	rec.Time, errs[0] = u.when.timeOf()
 	if errs[0] != nil {
 		name := "ApproximateCreationDateTime"
 		if u.seen&seenChange == 0 {
@@ -36,7 +36,7 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 		}
 	}
 	rec.Expired = u.event == "REMOVE" && u.who == ttl
-	errs[2] = u.check(&rec)
+	errs[2] = u.checkUnit(&rec)
 	if u.arn != "" && p.tableOf(u.arn) == "" {
 		errs[3] = fmt.Errorf("eventSourceARN: %w: %.100q", ErrNoTable, u.arn)
 	}
@@ -51,8 +51,8 @@ func (p *scanner) record(u *unit, table string) (Record, error) {
 	return rec, nil
 }
 
-// check returns an error if the record lacks something that the unit's form requires.
-func (u *unit) check(rec *Record) error {
+// checkUnit returns an error if the record lacks something that the unit's form requires.
+func (u *unit) checkUnit(rec *Record) error {
 	if err := u.checkForm(rec); err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (u *unit) isRecord() bool {
 	return u.seen&parts != 0 && u.seen&seenManifest == 0
 }
 
-// known reports whether the unit has any part of a known form.
-func (u *unit) known() bool { return u.seen&^seenManifest != 0 }
+// isKnown reports whether the unit has any part of a known form.
+func (u *unit) isKnown() bool { return u.seen&^seenManifest != 0 }
 
 // isWindow reports whether the unit is the event of a tumbling window without records.
 func (u *unit) isWindow() bool {
@@ -184,7 +184,7 @@ func tableIn(arn string) string {
 // noRecord returns the error for a completely read unit that is not a record.
 // Its text is for people who gave the wrong file, and says which file to give instead.
 func (u *unit) noRecord(p *scanner, i int) error {
-	names, other := p.names(i), p.foreignForm(i)
+	names, other := p.firstNames(i), p.foreignForm(i)
 	switch {
 	case u.seen&seenBatch != 0:
 		b := u.batch
@@ -230,7 +230,7 @@ const batchWrite = "the input of batch-write-item, which has no changes; make li
 // foreignForm says of the object at i, which is no record, that it is one of foreignForms; "" for any
 // other. The object may be cut off.
 func (p *scanner) foreignForm(i int) string {
-	names := p.names(i)
+	names := p.firstNames(i)
 	begins := p.b[i:min(i+500, len(p.b))]
 	for _, o := range foreignForms {
 		if slices.Contains(names, strconv.Quote(o.name)) || strings.HasSuffix(o.name, "Request") && bytes.Contains(begins, []byte(`"`+o.name+`"`)) {
@@ -240,17 +240,17 @@ func (p *scanner) foreignForm(i int) string {
 	return ""
 }
 
-// names returns the first field names of the object at i, for messages.
-func (p *scanner) names(i int) []string {
+// firstNames returns the first field names of the object at i, for messages.
+func (p *scanner) firstNames(i int) []string {
 	var names []string
 	q := scanner{b: p.b, i: i}
-	for more := q.enter('}'); more && len(names) < 4; more = q.next('}') {
-		name := q.name()
+	for more := q.enterBracket('}'); more && len(names) < 4; more = q.nextMember('}') {
+		name := q.readName()
 		if q.stop != going {
 			break
 		}
 		names = append(names, fmt.Sprintf("%.40q", name))
-		q.skip()
+		q.skipValue()
 	}
 	return names
 }

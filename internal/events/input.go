@@ -115,8 +115,8 @@ type failing struct{ err error }
 // Read returns the error with which the input failed.
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// damage turns the error of a decompressor into one that says why the content ends early.
-func (in *input) damage(err error) error {
+// damageError turns the error of a decompressor into one that says why the content ends early.
+func (in *input) damageError(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the %s data ends early", ErrTruncated, in.format)
 	}

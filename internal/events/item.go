@@ -12,8 +12,8 @@ import (
 // slabSize is how many attributes are allocated together: 16 KB.
 const slabSize = 256
 
-// cut returns n fresh attributes from the slab. The caller owns them.
-func (p *scanner) cut(n int) []value.Attr {
+// cutAttributes returns n fresh attributes from the slab. The caller owns them.
+func (p *scanner) cutAttributes(n int) []value.Attr {
 	if n > len(p.slab) {
 		if n > slabSize/4 {
 			return make([]value.Attr, n)
@@ -25,22 +25,22 @@ func (p *scanner) cut(n int) []value.Attr {
 	return out
 }
 
-// item reads an object of typed attributes. The scanner must be at its brace. depth is the
+// readItem reads an object of typed attributes. The scanner must be at its brace. depth is the
 // number of lists and maps around it.
-func (p *scanner) item(depth int) value.Item {
+func (p *scanner) readItem(depth int) value.Item {
 	base := len(p.stack)
-	for more := p.enter('}'); more; more = p.next('}') {
-		name := p.name()
+	for more := p.enterBracket('}'); more; more = p.nextMember('}') {
+		name := p.readName()
 		if p.stop != going {
 			return nil
 		}
 		before := p.prob
-		v := p.attribute(depth)
+		v := p.readAttribute(depth)
 		if p.stop != going {
 			return nil
 		}
 		if p.prob != before {
-			p.within(attributeName(name), before)
+			p.addPath(attributeName(name), before)
 		}
 		p.stack = append(p.stack, value.Attr{Name: name, Value: v})
 	}
@@ -50,7 +50,7 @@ func (p *scanner) item(depth int) value.Item {
 	if len(p.stack) == base {
 		return value.Item{}
 	}
-	out := p.cut(len(p.stack) - base)
+	out := p.cutAttributes(len(p.stack) - base)
 	out = out[:copy(out, value.NewItem(p.stack[base:]...))]
 	p.stack = p.stack[:base]
 	return out
@@ -70,9 +70,9 @@ const (
 	shortTagMask = 0xff_ff00_ffff
 )
 
-// attribute reads one typed value, {"S":"…"}. The scanner must be at its brace. For a value
+// readAttribute reads one typed value, {"S":"…"}. The scanner must be at its brace. For a value
 // that DynamoDB does not allow it notes the problem and returns Missing.
-func (p *scanner) attribute(depth int) value.Value {
+func (p *scanner) readAttribute(depth int) value.Value {
 	b, i := p.b, p.i
 	if i+8 > len(b) {
 		return p.anyAttribute(depth)
@@ -87,7 +87,7 @@ func (p *scanner) attribute(depth int) value.Value {
 	}
 	p.i += 5
 	if next == '"' && (tag == 'S' || tag == 'N') {
-		s := p.str()
+		s := p.readString()
 		if p.stop == going && p.i < len(b) && b[p.i] == '}' {
 			if tag == 'S' {
 				p.i++
@@ -103,110 +103,110 @@ func (p *scanner) attribute(depth int) value.Value {
 		}
 		p.i = i + 5
 	}
-	return p.tagged(i, view(b[i+2:i+3]), depth)
+	return p.readTagged(i, stringOf(b[i+2:i+3]), depth)
 }
 
 // anyAttribute is attribute for JSON that is not compact.
 func (p *scanner) anyAttribute(depth int) value.Value {
 	start := p.i
 	if p.i >= len(p.b) {
-		p.short()
+		p.stopShort()
 		return value.Value{}
 	}
 	if p.b[p.i] != '{' {
-		return p.refuse(start, `expected a typed value such as {"S": "…"}, found `+p.kindAt(p.i))
+		return p.refuseValue(start, `expected a typed value such as {"S": "…"}, found `+p.kindAt(p.i))
 	}
-	if !p.enter('}') {
+	if !p.enterBracket('}') {
 		if p.stop != going {
 			return value.Value{}
 		}
-		return p.refuse(start, `an empty object; expected a typed value such as {"S": "…"}`)
+		return p.refuseValue(start, `an empty object; expected a typed value such as {"S": "…"}`)
 	}
-	tag := p.name()
+	tag := p.readName()
 	if p.stop != going {
 		return value.Value{}
 	}
-	return p.tagged(start, tag, depth)
+	return p.readTagged(start, tag, depth)
 }
 
-// tagged reads the rest, after the colon, of the typed value that begins at start.
+// readTagged reads the rest, after the colon, of the typed value that begins at start.
 // A wrong value ends only the record; the scanner goes on behind it if the JSON is good.
-func (p *scanner) tagged(start int, tag string, depth int) value.Value {
+func (p *scanner) readTagged(start int, tag string, depth int) value.Value {
 	base := len(p.stack)
 	for isSmallTag(tag) && p.b[p.i] == 'n' { // another field has the value
-		p.literal("null")
-		if p.stop == going && !p.next('}') {
+		p.skipLiteral("null")
+		if p.stop == going && !p.nextMember('}') {
 			if p.stop != going {
 				return value.Value{}
 			}
-			return p.refuse(start, "a value without a type")
+			return p.refuseValue(start, "a value without a type")
 		}
 		if p.stop == going {
-			tag = p.name()
+			tag = p.readName()
 		}
 		if p.stop != going {
 			return value.Value{}
 		}
 	}
-	v, msg := p.typed(tag, depth)
+	v, msg := p.readTyped(tag, depth)
 	if p.stop != going {
 		return value.Value{}
 	}
 	if msg != "" {
 		p.stack = p.stack[:base]
-		return p.refuse(start, msg)
+		return p.refuseValue(start, msg)
 	}
 	if p.i < len(p.b) && p.b[p.i] == '}' {
 		p.i++
 		return v
 	}
-	for p.next('}') {
-		if !isSmallTag(p.name()) || p.stop != going || p.b[p.i] != 'n' {
+	for p.nextMember('}') {
+		if !isSmallTag(p.readName()) || p.stop != going || p.b[p.i] != 'n' {
 			if p.stop != going {
 				return value.Value{}
 			}
-			return p.refuse(start, "more than one type in one value")
+			return p.refuseValue(start, "more than one type in one value")
 		}
-		p.literal("null")
+		p.skipLiteral("null")
 	}
 	return v
 }
 
-// refuse notes a problem with the value that begins at start, and skips the value.
-func (p *scanner) refuse(start int, msg string) value.Value {
-	p.note("%s", msg)
+// refuseValue notes a problem with the value that begins at start, and skips the value.
+func (p *scanner) refuseValue(start int, msg string) value.Value {
+	p.noteProblem("%s", msg)
 	p.i = start
-	p.skip()
+	p.skipValue()
 	return value.Value{}
 }
 
-// typed reads the value after the type's name. If it does not fit the type, typed returns a
+// readTyped reads the value after the type's name. If it does not fit the type, typed returns a
 // message, and the scanner may be anywhere.
-func (p *scanner) typed(tag string, depth int) (value.Value, string) {
+func (p *scanner) readTyped(tag string, depth int) (value.Value, string) {
 	c := p.b[p.i]
 	switch tag {
 	case "S", "N", "B":
 		if c != '"' {
 			return value.Value{}, fmt.Sprintf("%s: expected a string, found %s", tag, p.kindAt(p.i))
 		}
-		return p.scalar(tag[0], p.str())
+		return p.scalarValue(tag[0], p.readString())
 	case "M", "L":
 		if depth >= value.MaxDepth {
 			return value.Value{}, fmt.Sprintf("lists and maps are nested deeper than %d levels", value.MaxDepth)
 		}
 		if tag == "L" {
-			return p.list(depth)
+			return p.decodeList(depth)
 		}
 		if c != '{' {
 			return value.Value{}, "M: expected an object, found " + p.kindAt(p.i)
 		}
-		return value.OfMap(p.item(depth + 1)), ""
+		return value.OfMap(p.readItem(depth + 1)), ""
 	case "BOOL":
 		switch c {
 		case 't':
-			p.literal("true")
+			p.skipLiteral("true")
 		case 'f':
-			p.literal("false")
+			p.skipLiteral("false")
 		default:
 			return value.Value{}, "BOOL: expected true or false, found " + p.kindAt(p.i)
 		}
@@ -215,17 +215,17 @@ func (p *scanner) typed(tag string, depth int) (value.Value, string) {
 		if c != 't' {
 			return value.Value{}, "NULL: expected true"
 		}
-		p.literal("true")
+		p.skipLiteral("true")
 		return value.OfNull(), ""
 	case "SS":
-		return p.set(value.StringSet, tag)
+		return p.decodeSet(value.StringSet, tag)
 	case "NS":
-		return p.set(value.NumberSet, tag)
+		return p.decodeSet(value.NumberSet, tag)
 	case "BS":
-		return p.set(value.BinarySet, tag)
+		return p.decodeSet(value.BinarySet, tag)
 	}
 	if isSmallTag(tag) {
-		return p.typed(strings.TrimSuffix(foldedName(smallTags, tag), "VALUE"), depth)
+		return p.readTyped(strings.TrimSuffix(foldedName(smallTags, tag), "VALUE"), depth)
 	}
 	return value.Value{}, fmt.Sprintf("%.40q is not a type; the types are S, N, B, BOOL, NULL, M, L, SS, NS and BS", tag)
 }
@@ -240,9 +240,9 @@ func isSmallTag(tag string) bool {
 	return known != "" && (known != tag || known == "NULLVALUE")
 }
 
-// scalar makes the value of a text, a number or a binary. The second result says what is wrong with
+// scalarValue makes the value of a text, a number or a binary. The second result says what is wrong with
 // it, "" for nothing: the JSON is good, and only this record is bad.
-func (p *scanner) scalar(tag byte, s string) (value.Value, string) {
+func (p *scanner) scalarValue(tag byte, s string) (value.Value, string) {
 	switch {
 	case p.stop != going:
 		return value.Value{}, ""
@@ -255,7 +255,7 @@ func (p *scanner) scalar(tag byte, s string) (value.Value, string) {
 		}
 		return v, ""
 	}
-	raw, ok := p.binary(s)
+	raw, ok := p.decodeBinary(s)
 	if !ok {
 		return value.Value{}, fmt.Sprintf("B: not base64: %.40q", s)
 	}

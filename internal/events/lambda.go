@@ -25,7 +25,7 @@ func DecodeLambda(payload []byte) (Lambda, error) {
 		event.Entries = append(event.Entries, e)
 		return nil
 	}}
-	err := r.run()
+	err := r.readAll()
 	if err == nil && len(event.Entries) == 0 && !r.records {
 		err = fmt.Errorf("%s: %w: it is empty; expected are %s", r.file, ErrNoRecords, knownForms)
 	}

@@ -25,7 +25,7 @@ func Read(r io.Reader, name string, yield func(Entry) error) error {
 	}
 	defer in.close()
 	rd := reader{win: window{src: in, line: 1}, file: name, yield: yield, in: in}
-	return rd.run()
+	return rd.readAll()
 }
 
 // reader reads the documents of a file.
@@ -61,19 +61,19 @@ type frame struct {
 // maxFrames limits how deep arrays and objects around records may be nested.
 const maxFrames = 16
 
-// run reads the whole content and yields its entries.
-func (r *reader) run() error {
+// readAll reads the whole content and yields its entries.
+func (r *reader) readAll() error {
 	for {
-		c, ok := r.peek()
+		c, ok := r.peekByte()
 		if !ok {
-			return r.finish()
+			return r.finishContent()
 		}
 		var err error
-		switch f := r.top(); {
+		switch f := r.topFrame(); {
 		case f == nil:
-			err = r.document(c)
+			err = r.readDocument(c)
 		case f.unit == nil:
-			err = r.element(f, c)
+			err = r.readElement(f, c)
 		default:
 			err = r.readUnit(f)
 		}
@@ -83,52 +83,52 @@ func (r *reader) run() error {
 	}
 }
 
-// top is the innermost open bracket, nil outside of all.
-func (r *reader) top() *frame {
+// topFrame is the innermost open bracket, nil outside of all.
+func (r *reader) topFrame() *frame {
 	if len(r.frames) == 0 {
 		return nil
 	}
 	return &r.frames[len(r.frames)-1]
 }
 
-// pop leaves the innermost bracket.
-func (r *reader) pop() { r.frames = r.frames[:len(r.frames)-1] }
+// leaveBracket leaves the innermost bracket.
+func (r *reader) leaveBracket() { r.frames = r.frames[:len(r.frames)-1] }
 
-// peek skips white space and returns the next byte. It reports false at the end.
-func (r *reader) peek() (byte, bool) {
+// peekByte skips white space and returns the next byte. It reports false at the end.
+func (r *reader) peekByte() (byte, bool) {
 	for {
 		r.scan.reset(r.win.buf, r.scan.i)
-		if c := r.scan.space(); r.scan.stop == going {
+		if c := r.scan.skipSpace(); r.scan.stop == going {
 			return c, true
 		}
-		if !r.more() {
+		if !r.readMore() {
 			return 0, false
 		}
 	}
 }
 
-// more drops what is before the scanner's place and reads more of the file. It reports false
+// readMore drops what is before the scanner's place and reads more of the file. It reports false
 // at the end of the file.
-func (r *reader) more() bool {
+func (r *reader) readMore() bool {
 	keep := r.scan.i
 	r.scan.i = 0
-	return r.win.more(keep)
+	return r.win.readMore(keep)
 }
 
-// extend reads more of the file and keeps what begins at start, which it adjusts. It reports
+// readMoreFrom reads more of the file and keeps what begins at start, which it adjusts. It reports
 // false at the end of the file, or if too much is kept already.
-func (r *reader) extend(start *int) bool {
+func (r *reader) readMoreFrom(start *int) bool {
 	if len(r.win.buf)-*start > maxUnit {
 		return false
 	}
 	keep := *start
 	*start = 0
-	return r.win.more(keep)
+	return r.win.readMore(keep)
 }
 
-// document reads a document. The scanner is at its first byte, c.
+// readDocument reads a document. The scanner is at its first byte, c.
 // Documents may stand one after the other, with or without commas and line breaks between them.
-func (r *reader) document(c byte) error {
+func (r *reader) readDocument(c byte) error {
 	b := r.win.buf[r.scan.i:]
 	switch {
 	case c == '{':
@@ -143,32 +143,32 @@ func (r *reader) document(c byte) error {
 	case len(b) >= 3 && string(b[:3]) == "\ufeff":
 		r.scan.i += 3
 		return nil
-	case c == 0xef && len(b) < 3 && r.more():
+	case c == 0xef && len(b) < 3 && r.readMore():
 		return nil
 	}
-	return r.broken(r.scan.i, fmt.Errorf("not JSON: expected a document that begins with { or [, found %s", r.found()))
+	return r.skipBroken(r.scan.i, fmt.Errorf("not JSON: expected a document that begins with { or [, found %s", r.textHere()))
 }
 
-// found returns the text at the reader's place, for messages.
-func (r *reader) found() string {
+// textHere returns the text at the reader's place, for messages.
+func (r *reader) textHere() string {
 	r.scan.b = r.win.buf
-	return r.scan.found(r.scan.i)
+	return r.scan.describeInput(r.scan.i)
 }
 
-// element reads the next element of an array, its comma or its end. c is the first byte.
+// readElement reads the next element of an array, its comma or its end. c is the first byte.
 // An array that is nested deeper than maxFrames is a bad entry.
-func (r *reader) element(f *frame, c byte) error {
+func (r *reader) readElement(f *frame, c byte) error {
 	switch {
 	case c == ']':
 		r.scan.i++
-		r.pop()
+		r.leaveBracket()
 		return nil
 	case c == ',' && f.comma:
 		f.comma = false
 		r.scan.i++
 		return nil
 	case f.comma && c != '{': // a comma may be missing before a record
-		return r.broken(r.scan.i, fmt.Errorf("not JSON: expected ',' or ']' after a record, found %s", r.found()))
+		return r.skipBroken(r.scan.i, fmt.Errorf("not JSON: expected ',' or ']' after a record, found %s", r.textHere()))
 	}
 	f.comma = true
 	switch c {
@@ -181,24 +181,24 @@ func (r *reader) element(f *frame, c byte) error {
 			return nil
 		}
 	}
-	return r.strange()
+	return r.skipStrange()
 }
 
-// strange skips an element of an array that is not an object, and yields it as a bad entry.
-func (r *reader) strange() error {
+// skipStrange skips an element of an array that is not an object, and yields it as a bad entry.
+func (r *reader) skipStrange() error {
 	start := r.scan.i
 	for {
 		r.scan.reset(r.win.buf, start)
-		r.scan.skip()
+		r.scan.skipValue()
 		if r.scan.stop != stopShort {
 			break
 		}
-		if !r.extend(&start) {
-			return r.incomplete(start)
+		if !r.readMoreFrom(&start) {
+			return r.handleIncomplete(start)
 		}
 	}
 	if r.scan.stop == stopSyntax {
-		return r.broken(start, r.notJSON())
+		return r.skipBroken(start, r.notJSON())
 	}
-	return r.bad(start, Record{}, fmt.Errorf("expected a record, found %s", r.scan.kindAt(start)))
+	return r.yieldBad(start, Record{}, fmt.Errorf("expected a record, found %s", r.scan.kindAt(start)))
 }

@@ -21,44 +21,44 @@ func (r *reader) readUnit(f *frame) error {
 	for {
 		r.scan.reset(r.win.buf, start)
 		if f != nil {
-			out = r.scan.resume(u)
+			out = r.scan.resumeUnit(u)
 		} else {
-			out = r.scan.begin(u)
+			out = r.scan.beginUnit(u)
 		}
 		if r.scan.stop != stopShort {
 			break
 		}
-		if !r.extend(&start) {
-			return r.incomplete(start)
+		if !r.readMoreFrom(&start) {
+			return r.handleIncomplete(start)
 		}
 	}
 	if r.scan.stop == stopSyntax {
-		r.known = r.known || u.known()
-		return r.broken(start, r.notJSON())
+		r.known = r.known || u.isKnown()
+		return r.skipBroken(start, r.notJSON())
 	}
 	switch {
 	case out != unitDone:
-		return r.enter(f, out, start)
+		return r.enterUnit(f, out, start)
 	case f != nil:
 		r.last, r.records = u.window, r.records || u.seen&seenRecords != 0
-		r.pop()
+		r.leaveBracket()
 		return nil
 	}
-	return r.whole(start)
+	return r.handleUnit(start)
 }
 
-// enter begins to read the records inside a unit.
+// enterUnit begins to read the records inside a unit.
 // A shard that the unit names counts for its records, else that of the document around it.
-func (r *reader) enter(f *frame, out outcome, start int) error {
+func (r *reader) enterUnit(f *frame, out outcome, start int) error {
 	r.known = true
 	if f == nil {
 		if len(r.frames) >= maxFrames {
-			return r.broken(start, errors.New("documents are nested too deep"))
+			return r.skipBroken(start, errors.New("documents are nested too deep"))
 		}
 		u := r.unit
-		here := r.here()
+		here := r.innermostFrame()
 		r.frames = append(r.frames, frame{unit: &u, table: here.table, shard: here.shard})
-		f = r.top()
+		f = r.topFrame()
 		if t := r.scan.tableOf(u.batch.arn); t != "" {
 			f.table = t
 		}
@@ -71,90 +71,90 @@ func (r *reader) enter(f *frame, out outcome, start int) error {
 	case unitObject:
 		return r.readUnit(nil)
 	case unitText:
-		return r.within(start, []byte(f.unit.inner), frame{table: f.table, shard: f.shard})
+		return r.readInner(start, []byte(f.unit.inner), frame{table: f.table, shard: f.shard})
 	}
 	return nil
 }
 
-// here returns the innermost frame: it knows the table and shard of records that do not name
+// innermostFrame returns the innermost frame: it knows the table and shard of records that do not name
 // them.
-func (r *reader) here() *frame {
-	if f := r.top(); f != nil {
+func (r *reader) innermostFrame() *frame {
+	if f := r.topFrame(); f != nil {
 		return f
 	}
 	return &r.inside
 }
 
-// whole handles a completely read unit that holds no other units.
+// handleUnit handles a completely read unit that holds no other units.
 // What is no record is a bad entry with its place, and reading goes on behind it.
-func (r *reader) whole(start int) error {
+func (r *reader) handleUnit(start int) error {
 	u := &r.unit
-	r.known = r.known || u.known()
+	r.known = r.known || u.isKnown()
 	switch {
 	case u.isRecord():
-		rec, err := r.scan.record(u, r.here().table)
+		rec, err := r.scan.recordOf(u, r.innermostFrame().table)
 		if err != nil {
-			return r.bad(start, rec, err)
+			return r.yieldBad(start, rec, err)
 		}
-		return r.good(start, rec, r.here().shard)
-	case r.scan.prob != nil && u.known():
-		return r.bad(start, Record{}, r.scan.prob)
+		return r.yieldGood(start, rec, r.innermostFrame().shard)
+	case r.scan.prob != nil && u.isKnown():
+		return r.yieldBad(start, Record{}, r.scan.prob)
 	case u.isWindow():
 		r.last, r.records = u.window, true
-		r.done(start)
+		r.releaseBuffer(start)
 		return nil
 	case u.seen&seenData != 0:
-		return r.kinesis(start)
+		return r.readKinesis(start)
 	case u.seen&(seenRecords|seenBatch) == seenRecords:
-		r.done(start)
+		r.releaseBuffer(start)
 		return nil
 	}
-	return r.bad(start, Record{ID: u.id}, u.noRecord(&r.scan, start))
+	return r.yieldBad(start, Record{ID: u.id}, u.noRecord(&r.scan, start))
 }
 
-// kinesis reads the record that a Kinesis record carries.
+// readKinesis reads the record that a Kinesis record carries.
 // A record from Kinesis may have no sequence number of DynamoDB; it then has a time and no
 // position.
-func (r *reader) kinesis(start int) error {
+func (r *reader) readKinesis(start int) error {
 	data, err := base64.StdEncoding.DecodeString(r.unit.data)
 	if err != nil {
-		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not base64"))
+		return r.yieldBad(start, Record{}, errors.New("the Kinesis record's data is not base64"))
 	}
 	var inner scanner
 	inner.reset(data, 0)
 	u := unit{seen: seenKinesis}
-	if inner.space() != '{' || inner.begin(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
-		return r.bad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
+	if inner.skipSpace() != '{' || inner.beginUnit(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
+		return r.yieldBad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))
 	}
-	rec, err := inner.record(&u, r.here().table)
+	rec, err := inner.recordOf(&u, r.innermostFrame().table)
 	if err != nil {
-		return r.bad(start, rec, err)
+		return r.yieldBad(start, rec, err)
 	}
 	rec.Arrival = r.unit.place
 	shard, _, named := strings.Cut(r.unit.id, ":") // Lambda's name of a Kinesis record
 	if !named {
-		shard = r.here().shard
+		shard = r.innermostFrame().shard
 	}
-	return r.good(start, rec, shard)
+	return r.yieldGood(start, rec, shard)
 }
 
-// within reads a document that was inside a string.
-func (r *reader) within(start int, doc []byte, around frame) error {
-	at := r.location(start)
+// readInner reads a document that was inside a string.
+func (r *reader) readInner(start int, doc []byte, around frame) error {
+	at := r.locationOf(start)
 	in := reader{win: window{buf: doc, line: 1}, file: r.file, yield: r.yield, at: &at, inside: around, known: true}
-	err := in.run()
-	r.done(start)
+	err := in.readAll()
+	r.releaseBuffer(start)
 	return err
 }
 
 // notJSON returns the error for the place at which the scanner stopped.
 func (r *reader) notJSON() error {
-	return fmt.Errorf("not JSON at byte %s: %s", r.offset(r.win.base+int64(r.scan.at)), r.scan.why)
+	return fmt.Errorf("not JSON at byte %s: %s", r.formatOffset(r.win.base+int64(r.scan.at)), r.scan.why)
 }
 
-// incomplete handles a record in which the content ends.
-func (r *reader) incomplete(start int) error {
-	if err := r.failure(); err != nil {
+// handleIncomplete handles a record in which the content ends.
+func (r *reader) handleIncomplete(start int) error {
+	if err := r.readFailure(); err != nil {
 		return err
 	}
 	cause := r.cutOff("a record")
@@ -162,7 +162,7 @@ func (r *reader) incomplete(start int) error {
 	if other := r.scan.foreignForm(start); other != "" {
 		cause = errors.New(other)
 	}
-	return r.broken(start, cause)
+	return r.skipBroken(start, cause)
 }
 
 // cutOff returns the error for content that ends inside the thing that inside names.
@@ -172,13 +172,13 @@ func (r *reader) cutOff(inside string) error {
 	}
 	r.ended = true
 	if r.win.err != nil {
-		return fmt.Errorf("%w, after byte %d of the content", r.in.damage(r.win.err), r.win.end())
+		return fmt.Errorf("%w, after byte %d of the content", r.in.damageError(r.win.err), r.win.endOffset())
 	}
-	return fmt.Errorf("%w at byte %s, inside %s", ErrTruncated, r.offset(r.win.end()), inside)
+	return fmt.Errorf("%w at byte %s, inside %s", ErrTruncated, r.formatOffset(r.win.endOffset()), inside)
 }
 
-// offset returns a place in the content, for messages.
-func (r *reader) offset(n int64) string {
+// formatOffset returns a place in the content, for messages.
+func (r *reader) formatOffset(n int64) string {
 	if r.at != nil {
 		return fmt.Sprintf("%d of the payload", n)
 	}

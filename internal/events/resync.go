@@ -2,33 +2,33 @@ package events
 
 import "bytes"
 
-// broken yields the text at start, which is not JSON, as one bad entry, and goes to the next
+// skipBroken yields the text at start, which is not JSON, as one bad entry, and goes to the next
 // place where a record can begin: a line that begins with a bracket, or an object that begins
 // with a name of a known form.
-func (r *reader) broken(start int, cause error) error {
-	e := Entry{Bad: &Bad{Err: cause}, Location: r.location(start)}
+func (r *reader) skipBroken(start int, cause error) error {
+	e := Entry{Bad: &Bad{Err: cause}, Location: r.locationOf(start)}
 	s := seeker{i: start + 1, from: start, prev: r.win.buf[start]}
-	for !s.seek(r.win.buf, r.win.src == nil) {
-		s.keep(e.Bad, r.win.buf)
-		r.win.more(s.i)
+	for !s.seekNext(r.win.buf, r.win.src == nil) {
+		s.keepText(e.Bad, r.win.buf)
+		r.win.readMore(s.i)
 		s.i, s.from = 0, 0
 	}
-	s.keep(e.Bad, r.win.buf)
+	s.keepText(e.Bad, r.win.buf)
 	r.scan.i = s.i
-	f := r.top()
+	f := r.topFrame()
 	inArray := f != nil && f.unit == nil && s.prev == ',' && s.i < len(r.win.buf)
 	if inArray {
 		f.comma = false
 	} else {
 		r.frames, r.loose = nil, true
 	}
-	e.Bad.trim(inArray)
-	return r.give(e)
+	e.Bad.trimSpace(inArray)
+	return r.yieldOrHold(e)
 }
 
-// trim removes trailing white space from a bad entry that is not shortened, and the comma
+// trimSpace removes trailing white space from a bad entry that is not shortened, and the comma
 // between elements of an array.
-func (b *Bad) trim(inArray bool) {
+func (b *Bad) trimSpace(inArray bool) {
 	if b.Size > int64(len(b.Raw)) {
 		return
 	}
@@ -47,9 +47,9 @@ type seeker struct {
 	fresh bool // i is at the beginning of a line
 }
 
-// seek goes to such a place and reports true, or goes to where it needs more input and
+// seekNext goes to such a place and reports true, or goes to where it needs more input and
 // reports false. If b holds all remaining input (all), it reports true at its end too.
-func (s *seeker) seek(b []byte, all bool) bool {
+func (s *seeker) seekNext(b []byte, all bool) bool {
 	for ; s.i < len(b); s.i++ {
 		switch c := b[s.i]; c {
 		case '\n':
@@ -84,8 +84,8 @@ func (s *seeker) seek(b []byte, all bool) bool {
 	return all
 }
 
-// keep adds the skipped text to the bad entry.
-func (s *seeker) keep(bad *Bad, b []byte) {
+// keepText adds the skipped text to the bad entry.
+func (s *seeker) keepText(bad *Bad, b []byte) {
 	part := b[s.from:s.i]
 	bad.Size += int64(len(part))
 	bad.Raw = append(bad.Raw, part[:min(len(part), maxRaw-len(bad.Raw))]...)
@@ -95,10 +95,10 @@ func (s *seeker) keep(bad *Bad, b []byte) {
 // b is too short to decide.
 func beginsUnit(b []byte) (ok, short bool) {
 	p := scanner{b: b}
-	if !p.enter('}') {
+	if !p.enterBracket('}') {
 		return false, p.stop == stopShort
 	}
-	name := p.name()
+	name := p.readName()
 	if p.stop != going {
 		return false, p.stop == stopShort && len(b) < 256
 	}

@@ -59,30 +59,30 @@ func (p *scanner) reset(buf []byte, i int) {
 	p.stack = p.stack[:0]
 }
 
-// syntax stops the scanner because of a syntax error, unless it has stopped already.
-func (p *scanner) syntax(at int, why string) {
+// syntaxError stops the scanner because of a syntax error, unless it has stopped already.
+func (p *scanner) syntaxError(at int, why string) {
 	if p.stop == going {
 		p.stop, p.at, p.why = stopSyntax, at, why
 	}
 }
 
-// short stops the scanner because the buffer ends too early, unless it has stopped already.
-func (p *scanner) short() {
+// stopShort stops the scanner because the buffer ends too early, unless it has stopped already.
+func (p *scanner) stopShort() {
 	if p.stop == going {
 		p.stop = stopShort
 	}
 }
 
-// note records a problem, unless one is recorded already.
-func (p *scanner) note(format string, args ...any) {
+// noteProblem records a problem, unless one is recorded already.
+func (p *scanner) noteProblem(format string, args ...any) {
 	if p.prob == nil {
 		p.prob = &problem{msg: fmt.Sprintf(format, args...)}
 	}
 }
 
-// within adds the enclosing name to the path of a problem, if the problem is new since
+// addPath adds the enclosing name to the path of a problem, if the problem is new since
 // before.
-func (p *scanner) within(name string, before *problem) {
+func (p *scanner) addPath(name string, before *problem) {
 	if p.prob == before {
 		return
 	}
@@ -96,9 +96,9 @@ func (p *scanner) within(name string, before *problem) {
 	}
 }
 
-// space skips white space and returns the byte after it. At the end it sets stop and returns
+// skipSpace skips white space and returns the byte after it. At the end it sets stop and returns
 // 0.
-func (p *scanner) space() byte {
+func (p *scanner) skipSpace() byte {
 	b, i := p.b, p.i
 	for i < len(b) {
 		if c := b[i]; c > ' ' || c != ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -108,21 +108,21 @@ func (p *scanner) space() byte {
 		i++
 	}
 	p.i = i
-	p.short()
+	p.stopShort()
 	return 0
 }
 
-// want skips white space and the byte c.
-func (p *scanner) want(c byte, after string) {
-	if got := p.space(); got == c {
+// skipByte skips white space and the byte c.
+func (p *scanner) skipByte(c byte, after string) {
+	if got := p.skipSpace(); got == c {
 		p.i++
 	} else {
-		p.syntax(p.i, fmt.Sprintf("expected %q %s, found %s", c, after, p.found(p.i)))
+		p.syntaxError(p.i, fmt.Sprintf("expected %q %s, found %s", c, after, p.describeInput(p.i)))
 	}
 }
 
-// found describes the input at i, for messages.
-func (p *scanner) found(i int) string {
+// describeInput describes the input at i, for messages.
+func (p *scanner) describeInput(i int) string {
 	if i >= len(p.b) {
 		return "the end"
 	}
@@ -132,26 +132,26 @@ func (p *scanner) found(i int) string {
 	return fmt.Sprintf("%q", p.b[i])
 }
 
-// enter goes into an object or an array and reports whether it has members. The scanner must
+// enterBracket goes into an object or an array and reports whether it has members. The scanner must
 // be at the opening bracket.
-func (p *scanner) enter(end byte) bool {
+func (p *scanner) enterBracket(end byte) bool {
 	p.i++
-	if p.space() == end {
+	if p.skipSpace() == end {
 		p.i++
 		return false
 	}
 	return p.stop == going
 }
 
-// next skips the comma before the next member and reports true, or skips the closing bracket
+// nextMember skips the comma before the next member and reports true, or skips the closing bracket
 // and reports false.
-func (p *scanner) next(end byte) bool {
+func (p *scanner) nextMember(end byte) bool {
 	if p.i >= len(p.b) || p.b[p.i] != ',' {
-		if c := p.space(); c != ',' {
+		if c := p.skipSpace(); c != ',' {
 			if c == end {
 				p.i++
 			} else {
-				p.syntax(p.i, fmt.Sprintf("expected ',' or %q, found %s", end, p.found(p.i)))
+				p.syntaxError(p.i, fmt.Sprintf("expected ',' or %q, found %s", end, p.describeInput(p.i)))
 			}
 			return false
 		}
@@ -160,20 +160,20 @@ func (p *scanner) next(end byte) bool {
 	return true
 }
 
-// name reads a member's name and the colon, and stops before its value.
-func (p *scanner) name() string {
-	if c := p.space(); c != '"' {
-		p.syntax(p.i, "expected a name in quotes, found "+p.found(p.i))
+// readName reads a member's name and the colon, and stops before its value.
+func (p *scanner) readName() string {
+	if c := p.skipSpace(); c != '"' {
+		p.syntaxError(p.i, "expected a name in quotes, found "+p.describeInput(p.i))
 		return ""
 	}
-	s := p.str()
+	s := p.readString()
 	if p.i < len(p.b) && p.b[p.i] == ':' {
 		p.i++
 	} else {
-		p.want(':', "after a name")
+		p.skipByte(':', "after a name")
 	}
 	if p.i >= len(p.b) || p.b[p.i] <= ' ' {
-		p.space()
+		p.skipSpace()
 	}
 	return s
 }
@@ -183,9 +183,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// str reads a string. The scanner must be at its quote. The result shares the buffer's memory
+// readString reads a string. The scanner must be at its quote. The result shares the buffer's memory
 // unless the string has escapes or bytes that are not UTF-8.
-func (p *scanner) str() string {
+func (p *scanner) readString() string {
 	b, start := p.b, p.i+1
 	i := start
 	for i+8 <= len(b) {
@@ -197,7 +197,7 @@ func (p *scanner) str() string {
 			i += bits.TrailingZeros64(m) >> 3
 			if b[i] == '"' {
 				p.i = i + 1
-				return view(b[start:i])
+				return stringOf(b[start:i])
 			}
 			return p.strOdd(start, i)
 		}
@@ -206,7 +206,7 @@ func (p *scanner) str() string {
 	for i < len(b) && b[i] >= ' ' && b[i] != '\\' && b[i] < utf8.RuneSelf {
 		if b[i] == '"' {
 			p.i = i + 1
-			return view(b[start:i])
+			return stringOf(b[start:i])
 		}
 		i++
 	}

@@ -5,19 +5,19 @@ import "fmt"
 // maxNesting is how deep skipped values may be nested. It is the limit of encoding/json.
 const maxNesting = 10_000
 
-// skip skips one value of any kind. The scanner must be at its first byte, or at space before it. What
+// skipValue skips one value of any kind. The scanner must be at its first byte, or at space before it. What
 // is no value stops the scanner with the offset at which it is not.
-func (p *scanner) skip() { p.skipAt(0) }
+func (p *scanner) skipValue() { p.skipAt(0) }
 
 // skipAt passes one value over, whatever it is, and holds it to JSON all the same. depth bounds the
 // brackets that may be open, so a hostile document cannot exhaust the stack.
 func (p *scanner) skipAt(depth int) {
-	switch c := p.space(); {
+	switch c := p.skipSpace(); {
 	case c == '"':
-		p.str()
+		p.readString()
 	case c == '{' && depth < maxNesting:
-		for more := p.enter('}'); more; more = p.next('}') {
-			if p.name(); p.stop != going {
+		for more := p.enterBracket('}'); more; more = p.nextMember('}') {
+			if p.readName(); p.stop != going {
 				return
 			}
 			if p.skipAt(depth + 1); p.stop != going {
@@ -25,45 +25,45 @@ func (p *scanner) skipAt(depth int) {
 			}
 		}
 	case c == '[' && depth < maxNesting:
-		for more := p.enter(']'); more; more = p.next(']') {
+		for more := p.enterBracket(']'); more; more = p.nextMember(']') {
 			if p.skipAt(depth + 1); p.stop != going {
 				return
 			}
 		}
 	case c == '{' || c == '[':
-		p.syntax(p.i, fmt.Sprintf("more than %d brackets inside each other", maxNesting))
+		p.syntaxError(p.i, fmt.Sprintf("more than %d brackets inside each other", maxNesting))
 	case c == '-' || c-'0' <= 9:
-		p.number()
+		p.readNumber()
 	case c == 't':
-		p.literal("true")
+		p.skipLiteral("true")
 	case c == 'f':
-		p.literal("false")
+		p.skipLiteral("false")
 	case c == 'n':
-		p.literal("null")
+		p.skipLiteral("null")
 	default:
-		p.syntax(p.i, "expected a value, found "+p.found(p.i))
+		p.syntaxError(p.i, "expected a value, found "+p.describeInput(p.i))
 	}
 }
 
-// literal skips the given word. The scanner is at its first letter.
-func (p *scanner) literal(word string) {
+// skipLiteral skips the given word. The scanner is at its first letter.
+func (p *scanner) skipLiteral(word string) {
 	for k := 1; k < len(word); k++ {
 		if p.i+k >= len(p.b) {
-			p.short()
+			p.stopShort()
 			return
 		}
 		if p.b[p.i+k] != word[k] {
-			p.syntax(p.i+k, fmt.Sprintf("expected %s, found %s", word, p.found(p.i+k)))
+			p.syntaxError(p.i+k, fmt.Sprintf("expected %s, found %s", word, p.describeInput(p.i+k)))
 			return
 		}
 	}
 	p.i += len(word)
 }
 
-// number skips a JSON number and returns its text.
+// readNumber skips a JSON number and returns its text.
 // It is stricter than DynamoDB's own numbers, which are texts: this is for numbers of JSON, such as
 // times.
-func (p *scanner) number() string {
+func (p *scanner) readNumber() string {
 	start := p.i
 	if p.b[p.i] == '-' {
 		p.i++
@@ -72,23 +72,23 @@ func (p *scanner) number() string {
 	case p.at0() == '0':
 		p.i++
 	default:
-		p.digits()
+		p.skipDigits()
 	}
 	if p.at0() == '.' {
 		p.i++
-		p.digits()
+		p.skipDigits()
 	}
 	if c := p.at0(); c|' ' == 'e' {
 		p.i++
 		if c := p.at0(); c == '+' || c == '-' {
 			p.i++
 		}
-		p.digits()
+		p.skipDigits()
 	}
 	if p.i >= len(p.b) {
-		p.short() // more digits may follow; no known form ends in a number
+		p.stopShort() // more digits may follow; no known form ends in a number
 	}
-	return view(p.b[start:p.i])
+	return stringOf(p.b[start:p.i])
 }
 
 // at0 returns the byte at the scanner's place, 0 at the end.
@@ -99,8 +99,8 @@ func (p *scanner) at0() byte {
 	return 0
 }
 
-// digits passes digits over, at least one (RFC 8259, number).
-func (p *scanner) digits() {
+// skipDigits passes digits over, at least one (RFC 8259, number).
+func (p *scanner) skipDigits() {
 	start := p.i
 	for p.i < len(p.b) && p.b[p.i]-'0' <= 9 {
 		p.i++
@@ -108,9 +108,9 @@ func (p *scanner) digits() {
 	switch {
 	case p.i > start:
 	case p.i >= len(p.b):
-		p.short()
+		p.stopShort()
 	default:
-		p.syntax(p.i, "expected a digit, found "+p.found(p.i))
+		p.syntaxError(p.i, "expected a digit, found "+p.describeInput(p.i))
 	}
 }
 

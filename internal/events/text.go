@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// view returns a string that shares b's memory.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// stringOf returns a string that shares b's memory.
+func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // strOdd continues to read a string at i, where it is not plain ASCII.
 // Bytes that are no UTF-8 become U+FFFD, as in encoding/json.
@@ -18,11 +18,11 @@ func (p *scanner) strOdd(start, i int) string {
 		switch c := b[i]; {
 		case c == '"':
 			p.i = i + 1
-			return view(b[start:i])
+			return stringOf(b[start:i])
 		case c == '\\':
 			return p.strCopy(start, i)
 		case c < ' ':
-			p.syntax(i, "a control character inside a string: "+p.found(i))
+			p.syntaxError(i, "a control character inside a string: "+p.describeInput(i))
 			return ""
 		case c < utf8.RuneSelf:
 			i++
@@ -30,7 +30,7 @@ func (p *scanner) strOdd(start, i int) string {
 			r, n := utf8.DecodeRune(b[i:])
 			if r == utf8.RuneError && n == 1 {
 				if !utf8.FullRune(b[i:]) {
-					p.short()
+					p.stopShort()
 					return ""
 				}
 				return p.strCopy(start, i)
@@ -38,7 +38,7 @@ func (p *scanner) strOdd(start, i int) string {
 			i += n
 		}
 	}
-	p.short()
+	p.stopShort()
 	return ""
 }
 
@@ -46,19 +46,19 @@ func (p *scanner) strOdd(start, i int) string {
 // escapes, and replaces each byte that is not UTF-8 and each unpaired surrogate by U+FFFD.
 func (p *scanner) strCopy(start, i int) string {
 	b := p.b
-	out := append(p.room(2*(i-start)+64), b[start:i]...)
+	out := append(p.bytesFor(2*(i-start)+64), b[start:i]...)
 	for i < len(b) {
 		switch c := b[i]; {
 		case c == '"':
 			p.i = i + 1
 			p.text = out[len(out):]
-			return view(out)
+			return stringOf(out)
 		case c < ' ':
-			p.syntax(i, "a control character inside a string: "+p.found(i))
+			p.syntaxError(i, "a control character inside a string: "+p.describeInput(i))
 			return ""
 		case c == '\\':
 			var n int
-			if out, n = p.escape(out, i); n == 0 {
+			if out, n = p.readEscape(out, i); n == 0 {
 				return ""
 			}
 			i += n
@@ -72,7 +72,7 @@ func (p *scanner) strCopy(start, i int) string {
 			i += n
 		}
 	}
-	p.short()
+	p.stopShort()
 	return ""
 }
 
@@ -86,12 +86,12 @@ func plainRun(b []byte) int {
 	return len(b)
 }
 
-// escape appends the text of the escape at i and returns its length in the JSON, 0 if it is
+// readEscape appends the text of the escape at i and returns its length in the JSON, 0 if it is
 // not valid.
-func (p *scanner) escape(out []byte, i int) ([]byte, int) {
+func (p *scanner) readEscape(out []byte, i int) ([]byte, int) {
 	b := p.b[i:]
 	if len(b) < 2 {
-		p.short()
+		p.stopShort()
 		return out, 0
 	}
 	switch b[1] {
@@ -108,30 +108,30 @@ func (p *scanner) escape(out []byte, i int) ([]byte, int) {
 	case 't':
 		return append(out, '\t'), 2
 	case 'u':
-		r := unit16(b)
+		r := decodeUnit16(b)
 		if r < 0 {
 			if len(b) < 6 {
-				p.short()
+				p.stopShort()
 			} else {
-				p.syntax(i, `\u without four hexadecimal digits`)
+				p.syntaxError(i, `\u without four hexadecimal digits`)
 			}
 			return out, 0
 		}
 		if !utf16.IsSurrogate(r) {
 			return utf8.AppendRune(out, r), 6
 		}
-		if pair := utf16.DecodeRune(r, unit16(b[6:])); pair != utf8.RuneError {
+		if pair := utf16.DecodeRune(r, decodeUnit16(b[6:])); pair != utf8.RuneError {
 			return utf8.AppendRune(out, pair), 12
 		}
 		return utf8.AppendRune(out, utf8.RuneError), 6
 	}
-	p.syntax(i, "an escape that JSON does not have: \\"+string(rune(b[1])))
+	p.syntaxError(i, "an escape that JSON does not have: \\"+string(rune(b[1])))
 	return out, 0
 }
 
-// unit16 is the number of an escape \uXXXX at the beginning of b, -1 for none.
+// decodeUnit16 is the number of an escape \uXXXX at the beginning of b, -1 for none.
 // Half of a surrogate pair is returned as it is.
-func unit16(b []byte) rune {
+func decodeUnit16(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1
 	}
@@ -150,23 +150,23 @@ func unit16(b []byte) rune {
 	return r
 }
 
-// room returns an empty slice with a capacity of at least n bytes. A small one is cut from a
+// bytesFor returns an empty slice with a capacity of at least n bytes. A small one is cut from a
 // shared block; the caller must set p.text to the part that it does not use.
-func (p *scanner) room(n int) []byte {
+func (p *scanner) bytesFor(n int) []byte {
 	if n > cap(p.text) {
 		p.text = make([]byte, 0, max(n, 4<<10))
 	}
 	return p.text[:0]
 }
 
-// binary decodes base64 like encoding/json: with padding, and ignoring line breaks.
-func (p *scanner) binary(s string) (string, bool) {
+// decodeBinary decodes base64 like encoding/json: with padding, and ignoring line breaks.
+func (p *scanner) decodeBinary(s string) (string, bool) {
 	n := base64.StdEncoding.DecodedLen(len(s))
-	out := p.room(n)
+	out := p.bytesFor(n)
 	n, err := base64.StdEncoding.Decode(out[:n], unsafe.Slice(unsafe.StringData(s), len(s)))
 	if err != nil {
 		return "", false
 	}
 	p.text = out[n:n]
-	return view(out[:n]), true
+	return stringOf(out[:n]), true
 }

@@ -82,74 +82,74 @@ const (
 	unitText                  // past a string that holds a document, now in inner
 )
 
-// begin reads a unit. The scanner must be at its brace.
-func (p *scanner) begin(u *unit) outcome { return p.fields(u, p.enter('}')) }
+// beginUnit reads a unit. The scanner must be at its brace.
+func (p *scanner) beginUnit(u *unit) outcome { return p.readFields(u, p.enterBracket('}')) }
 
-// resume continues a unit after the part for which begin or resume stopped (unitArray,
+// resumeUnit continues a unit after the part for which begin or resume stopped (unitArray,
 // unitObject or unitText).
-func (p *scanner) resume(u *unit) outcome { return p.fields(u, p.next('}')) }
+func (p *scanner) resumeUnit(u *unit) outcome { return p.readFields(u, p.nextMember('}')) }
 
-// fields reads the fields of a unit until its end, or until the records inside it. more says
+// readFields reads the fields of a unit until its end, or until the records inside it. more says
 // whether there is another field.
-func (p *scanner) fields(u *unit, more bool) outcome {
-	for ; more; more = p.next('}') {
-		name := p.name()
+func (p *scanner) readFields(u *unit, more bool) outcome {
+	for ; more; more = p.nextMember('}') {
+		name := p.readName()
 		if p.stop != going {
 			return unitDone
 		}
-		if out := p.field(u, name); out != unitDone || p.stop != going {
+		if out := p.readField(u, name); out != unitDone || p.stop != going {
 			return out
 		}
 	}
 	return unitDone
 }
 
-// field reads the value of one of a unit's fields.
+// readField reads the value of one of a unit's fields.
 // u.seen notes which kinds of document have such a field.
-func (p *scanner) field(u *unit, name string) outcome {
+func (p *scanner) readField(u *unit, name string) outcome {
 	switch name {
 	case "dynamodb":
 		u.seen |= seenChange
-		p.change(u)
+		p.readChange(u)
 	case "eventID":
-		p.string(&u.id, name)
+		p.readOptionalString(&u.id, name)
 	case "eventName":
 		u.seen |= seenRecord
-		p.string(&u.event, name)
+		p.readOptionalString(&u.event, name)
 	case "eventSourceARN":
-		p.string(&u.arn, name)
+		p.readOptionalString(&u.arn, name)
 	case "tableName":
 		u.seen |= seenKinesis
-		p.string(&u.table, name)
+		p.readOptionalString(&u.table, name)
 	case "recordFormat":
 		u.seen |= seenKinesis
-		p.skip()
+		p.skipValue()
 	case "userIdentity":
 		u.who = identity{}
-		p.texts("userIdentity.", map[string]*string{"type": &u.who.kind, "principalId": &u.who.principal})
+		p.readTexts("userIdentity.", map[string]*string{"type": &u.who.kind, "principalId": &u.who.principal})
 	case "eventSource":
-		p.from()
+		p.readSource()
 	case "eventVersion", "awsRegion":
-		p.skip()
+		p.skipValue()
 	case "kinesis":
 		u.seen |= seenData
-		p.texts("kinesis.", map[string]*string{"data": &u.data, "sequenceNumber": &u.place})
+		p.readTexts("kinesis.", map[string]*string{"data": &u.data, "sequenceNumber": &u.place})
 	case "Data":
 		u.seen |= seenData
-		p.string(&u.data, name)
+		p.readOptionalString(&u.data, name)
 	case "SequenceNumber":
-		p.string(&u.place, name)
+		p.readOptionalString(&u.place, name)
 	case "Item":
 		u.seen |= seenItem
-		u.new = p.image(name)
+		u.new = p.readImage(name)
 	case "Metadata":
 		u.seen |= seenExport
-		p.metadata(u)
+		p.readWriteTime(u)
 	case "Keys", "NewImage", "OldImage":
 		u.seen |= seenExport
 		p.changeField(u, name)
 	case "Records", "payload":
-		return p.container(u, name)
+		return p.stopAtRecords(u, name)
 	default:
 		return p.rareField(u, name)
 	}
@@ -163,29 +163,29 @@ func (p *scanner) rareField(u *unit, name string) outcome {
 	case "DDBStreamBatchInfo":
 		u.seen |= seenBatch
 		b := &u.batch
-		p.texts("DDBStreamBatchInfo.", map[string]*string{"shardId": &b.shard, "startSequenceNumber": &b.first, "endSequenceNumber": &b.last, "streamArn": &b.arn})
+		p.readTexts("DDBStreamBatchInfo.", map[string]*string{"shardId": &b.shard, "startSequenceNumber": &b.first, "endSequenceNumber": &b.last, "streamArn": &b.arn})
 	case "shardId":
-		p.string(&u.window.Shard, name)
+		p.readOptionalString(&u.window.Shard, name)
 	case "window":
-		p.texts("window.", map[string]*string{"start": &u.window.Start, "end": &u.window.End})
+		p.readTexts("window.", map[string]*string{"start": &u.window.Start, "end": &u.window.End})
 	case "state":
 		start := p.i
-		p.skip()
+		p.skipValue()
 		u.window.State = p.b[start:p.i:p.i]
 	case "isFinalInvokeForWindow":
 		u.window.Final = p.b[p.i] == 't' // any other value counts as false
-		p.skip()
+		p.skipValue()
 	case "isWindowTerminatedEarly":
 		u.window.Early = p.b[p.i] == 't'
-		p.skip()
+		p.skipValue()
 	case "exportArn", "dataFileS3Key", "manifestFilesS3Key":
 		u.seen |= seenManifest
-		p.skip()
+		p.skipValue()
 	default:
 		if known := foldedName(unitNames, name); known != "" {
-			return p.field(u, known)
+			return p.readField(u, known)
 		}
-		p.skip()
+		p.skipValue()
 	}
 	return unitDone
 }
@@ -201,10 +201,10 @@ func foldedName(names []string, name string) string {
 	return seq.Find(names, func(known string) bool { return len(known) == len(name) && strings.EqualFold(known, name) })
 }
 
-// container stops at the records that a unit holds.
+// stopAtRecords stops at the records that a unit holds.
 // It stops at the first byte of an array or object. Records that are JSON inside a text are in
 // u.inner.
-func (p *scanner) container(u *unit, name string) outcome {
+func (p *scanner) stopAtRecords(u *unit, name string) outcome {
 	c := p.b[p.i]
 	if name == "Records" {
 		u.seen |= seenRecords
@@ -222,14 +222,14 @@ func (p *scanner) container(u *unit, name string) outcome {
 		u.seen |= seenPayload
 		return unitObject
 	case c == '"':
-		s := p.str()
+		s := p.readString()
 		if t := strings.TrimLeft(s, " \t\r\n"); t != "" && (t[0] == '{' || t[0] == '[') {
 			u.seen |= seenPayload
 			u.inner = s
 			return unitText
 		}
 	default:
-		p.skip()
+		p.skipValue()
 	}
 	return unitDone
 }

@@ -23,23 +23,23 @@ const (
 
 var errTime = errors.New("not a time in Unix seconds or ISO 8601")
 
-// stamp reads a number or a string.
-func (p *scanner) stamp(s *stamp, name string) {
+// readStamp reads a number or a string.
+func (p *scanner) readStamp(s *stamp, name string) {
 	switch c := p.b[p.i]; {
 	case c == '"':
-		s.text, s.iso = p.str(), true
+		s.text, s.iso = p.readString(), true
 	case c == '-' || c-'0' <= 9:
-		s.text, s.iso = p.number(), false
+		s.text, s.iso = p.readNumber(), false
 	default:
 		s.text = ""
 		p.notKind(c, "a number or a string", name)
 	}
 }
 
-// time returns the time, zero for none. A number without a precision is in seconds. If that
+// timeOf returns the time, zero for none. A number without a precision is in seconds. If that
 // would be thousands of years from now, it is in milliseconds or microseconds, which Kinesis
 // records and some tools use.
-func (s stamp) time() (time.Time, error) {
+func (s stamp) timeOf() (time.Time, error) {
 	switch {
 	case s.text == "":
 		return time.Time{}, nil
@@ -103,7 +103,7 @@ func parseISO(s string) (time.Time, error) {
 	}
 	// A number in quotes is a number.
 	if v, err := value.ParseNumber(s); err == nil {
-		return stamp{text: v.Text()}.time()
+		return stamp{text: v.Text()}.timeOf()
 	}
 	return time.Time{}, errTime
 }

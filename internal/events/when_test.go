@@ -40,9 +40,9 @@ func TestStamp(t *testing.T) {
 	} {
 		p := scanner{b: []byte(c.in + " ")}
 		var s stamp
-		p.stamp(&s, "")
+		p.readStamp(&s, "")
 		s.precision = c.precision
-		at, err := s.time()
+		at, err := s.timeOf()
 		got := timeText(at)
 		if err != nil {
 			got = "error"

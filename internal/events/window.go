@@ -25,9 +25,9 @@ type window struct {
 	counted int64
 }
 
-// more drops what is before keep and reads more of the file. It reports false at the end of
+// readMore drops what is before keep and reads more of the file. It reports false at the end of
 // the file.
-func (w *window) more(keep int) bool {
+func (w *window) readMore(keep int) bool {
 	w.lineAt(w.base + int64(keep))
 	held := w.buf[keep:]
 	w.base += int64(keep)
@@ -38,27 +38,27 @@ func (w *window) more(keep int) bool {
 	// from their beginning each time.
 	want := len(held) / 4
 	if cap(held)-len(held) < max(want, 4<<10) {
-		w.move(len(held) + want)
+		w.moveKept(len(held) + want)
 	}
-	return w.read(max(want, 1))
+	return w.readBytes(max(want, 1))
 }
 
-// move copies the kept bytes into a new buffer with room for n bytes.
-func (w *window) move(n int) {
+// moveKept copies the kept bytes into a new buffer with room for n bytes.
+func (w *window) moveKept(n int) {
 	w.buf = append(make([]byte, 0, max(chunkSize, n)), w.buf...)
 }
 
-// leave drops what is before keep, and releases a buffer that had to be large for it.
-func (w *window) leave(keep int) {
+// dropBefore drops what is before keep, and releases a buffer that had to be large for it.
+func (w *window) dropBefore(keep int) {
 	w.lineAt(w.base + int64(keep))
 	w.buf = w.buf[keep:]
 	w.base += int64(keep)
-	w.move(len(w.buf))
+	w.moveKept(len(w.buf))
 }
 
-// read reads at least want more bytes, if there are that many. It reports false at the end of the
+// readBytes reads at least want more bytes, if there are that many. It reports false at the end of the
 // file or after an error, which it keeps in err.
-func (w *window) read(want int) bool {
+func (w *window) readBytes(want int) bool {
 	before := len(w.buf)
 	for idle := 0; len(w.buf)-before < want; idle++ {
 		n, err := w.src.Read(w.buf[len(w.buf):cap(w.buf)])
@@ -80,8 +80,8 @@ func (w *window) read(want int) bool {
 	return len(w.buf) > before
 }
 
-// end returns the offset after the last byte that was read.
-func (w *window) end() int64 { return w.base + int64(len(w.buf)) }
+// endOffset returns the offset after the last byte that was read.
+func (w *window) endOffset() int64 { return w.base + int64(len(w.buf)) }
 
 // lineAt returns the line of the byte at offset. offset must not be before that of the
 // previous call.

@@ -76,30 +76,30 @@ func (b *Backfill) Run(ctx context.Context) (Filled, error) {
 	out := Filled{Gets: map[string]int{}, Other: map[string]int{}}
 	var places []*cursor
 	for _, t := range b.Model.Tables {
-		if !slices.ContainsFunc(t.Entities, fillable) {
+		if !slices.ContainsFunc(t.Entities, mayLack) {
 			continue
 		}
 		p := &cursor{Store: b.Store, Ref: owntable.Backfill(b.Model.Name, t.Name), table: t, dry: b.DryRun, rows: b.Rows}
 		places = append(places, p)
-		err := p.open(ctx, planOf(t), false)
+		err := p.openScan(ctx, planOf(t), false)
 		if err == nil {
-			err = p.scan(ctx, func(rows []value.Item) error { return b.page(ctx, p, rows) })
+			err = p.scanPages(ctx, func(rows []value.Item) error { return b.fillPage(ctx, p, rows) })
 		}
-		if out.add(p.is.Counts); err != nil {
+		if out.addCounts(p.is.Counts); err != nil {
 			return out, err
 		}
 	}
 	for _, p := range places {
-		if err := p.forget(ctx); err != nil {
+		if err := p.forgetPlace(ctx); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-// add adds the counts of one table, by the names under which they are saved.
+// addCounts adds the counts of one table, by the names under which they are saved.
 // Any name but these begins with getsPrefix or otherPrefix.
-func (f *Filled) add(counts map[string]int) {
+func (f *Filled) addCounts(counts map[string]int) {
 	for name, n := range counts {
 		attr := name[1:]
 		switch {
@@ -121,9 +121,9 @@ func (f *Filled) add(counts map[string]int) {
 	}
 }
 
-// fillable reports whether rows of the entity may lack something that the model gives.
+// mayLack reports whether rows of the entity may lack something that the model gives.
 // Rows that weir derives do not, and old rows are migrated instead.
-func fillable(e *model.Entity) bool { return !e.Derived && len(e.Migrations) == 0 }
+func mayLack(e *model.Entity) bool { return !e.Derived && len(e.Migrations) == 0 }
 
 // planOf is a hash of everything that a table's rows are given.
 // A changed hash begins the table's backfill again.
@@ -149,25 +149,25 @@ func planOf(t *model.Table) string {
 	return owntable.Hash(b.String())
 }
 
-// page fills the rows of a page. Rows that others change meanwhile are read again.
+// fillPage fills the rows of a page. Rows that others change meanwhile are read again.
 // The page counts when all of it is done, so a crash in it reads it again, and rows that were
 // filled are then not counted twice: they lack nothing.
-func (b *Backfill) page(ctx context.Context, p *cursor, rows []value.Item) error {
+func (b *Backfill) fillPage(ctx context.Context, p *cursor, rows []value.Item) error {
 	counts := map[string]int{readCount: len(rows)}
 	var todo []Filling
 	for _, row := range rows {
-		if f, ok := fill(p.table, row); ok {
-			b.other(counts, f)
+		if f, ok := findLacking(p.table, row); ok {
+			b.countDifferent(counts, f)
 			if len(f.Gets) > 0 {
 				todo = append(todo, f)
 			}
 		}
 	}
-	err := retry(ctx, "filling", func() (left string, err error) {
+	err := retryUntilDone(ctx, "filling", func() (left string, err error) {
 		if len(todo) == 0 {
 			return "", nil
 		}
-		if todo, err = b.write(ctx, p.table, todo, counts); err != nil || len(todo) == 0 {
+		if todo, err = b.writeFillings(ctx, p.table, todo, counts); err != nil || len(todo) == 0 {
 			return "", err
 		}
 		return todo[0].Row.String(), nil
@@ -175,7 +175,7 @@ func (b *Backfill) page(ctx context.Context, p *cursor, rows []value.Item) error
 	if err != nil {
 		return err
 	}
-	if err := b.claim(ctx, p.table, rows, counts); err != nil {
+	if err := b.takeClaims(ctx, p.table, rows, counts); err != nil {
 		return err
 	}
 	for name, n := range counts {
@@ -187,9 +187,9 @@ func (b *Backfill) page(ctx context.Context, p *cursor, rows []value.Item) error
 	return nil
 }
 
-// other counts and reports attributes that differ from what the model makes. They are
+// countDifferent counts and reports attributes that differ from what the model makes. They are
 // never written.
-func (b *Backfill) other(counts map[string]int, f Filling) {
+func (b *Backfill) countDifferent(counts map[string]int, f Filling) {
 	if len(f.Other) == 0 {
 		return
 	}
@@ -201,11 +201,11 @@ func (b *Backfill) other(counts map[string]int, f Filling) {
 	}
 }
 
-// write gives rows what they lack, and returns those that have changed since they were
+// writeFillings gives rows what they lack, and returns those that have changed since they were
 // read.
 // Every row of todo is counted once: as written, as refused, or in again.
-func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
-	ws := seq.Map(todo, func(f Filling) store.Write { return f.write() })
+func (b *Backfill) writeFillings(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
+	ws := seq.Map(todo, func(f Filling) store.Write { return f.fillingWrite() })
 	out := make([]store.Outcome, len(ws))
 	if !b.DryRun {
 		if out, err = b.Store.Write(ctx, ws); err != nil {
@@ -220,7 +220,7 @@ func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, co
 				counts[getsPrefix+f.Entity.Name+"."+a.Name]++
 			}
 		case errors.Is(err, store.ErrCondition):
-			if now, ok := fill(t, out[i].Row); ok && len(now.Gets) > 0 {
+			if now, ok := findLacking(t, out[i].Row); ok && len(now.Gets) > 0 {
 				again = append(again, now)
 			}
 			continue
@@ -238,12 +238,12 @@ func (b *Backfill) write(ctx context.Context, t *model.Table, todo []Filling, co
 	return again, nil
 }
 
-// fill finds out what a row lacks; ok is false for a row that the model does not
+// findLacking finds out what a row lacks; ok is false for a row that the model does not
 // describe, or that is not filled.
-func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
+func findLacking(t *model.Table, row value.Item) (f Filling, ok bool) {
 	e := t.Classify(row)
 	key, keyed := t.KeyOf(row)
-	if e == nil || !keyed || !fillable(e) {
+	if e == nil || !keyed || !mayLack(e) {
 		return f, false
 	}
 	f = Filling{Entity: e, Row: store.Ref{Table: t.Name, Key: key}}
@@ -251,20 +251,20 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 	whole := row
 	for _, a := range e.Attributes {
 		if !a.Default.IsMissing() && !row.Has(a.Name) {
-			f.gets(value.Attr{Name: a.Name, Value: a.Default})
+			f.addAttribute(value.Attr{Name: a.Name, Value: a.Default})
 			whole = whole.With(value.Attr{Name: a.Name, Value: a.Default})
 		}
 	}
 	whole = e.ByOthers(whole)
 	for _, a := range e.Attributes {
 		if a.Defaults != nil && !row.Has(a.Name) && whole.Has(a.Name) {
-			f.gets(value.Attr{Name: a.Name, Value: whole.Get(a.Name)})
+			f.addAttribute(value.Attr{Name: a.Name, Value: whole.Get(a.Name)})
 		}
 		if a.Computed == nil || row.Has(a.Name) {
 			continue
 		}
 		if v := a.Computed.Value(whole); !v.IsMissing() {
-			f.gets(value.Attr{Name: a.Name, Value: v})
+			f.addAttribute(value.Attr{Name: a.Name, Value: v})
 			whole = whole.With(value.Attr{Name: a.Name, Value: v})
 		}
 	}
@@ -274,7 +274,7 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 			switch {
 			case !made:
 			case !row.Has(a.Name):
-				f.gets(a)
+				f.addAttribute(a)
 			case !value.Equal(row.Get(a.Name), a.Value) && !slices.ContainsFunc(f.Other, func(o value.Attr) bool { return o.Name == a.Name }):
 				f.Other = append(f.Other, a)
 			}
@@ -283,17 +283,17 @@ func fill(t *model.Table, row value.Item) (f Filling, ok bool) {
 	return f, true
 }
 
-// gets adds an attribute, once: two indexes may share one.
-func (f *Filling) gets(a value.Attr) {
+// addAttribute adds an attribute, once: two indexes may share one.
+func (f *Filling) addAttribute(a value.Attr) {
 	if !slices.ContainsFunc(f.Gets, func(have value.Attr) bool { return have.Name == a.Name }) {
 		f.Gets = append(f.Gets, a)
 	}
 }
 
-// write is the write that gives the row what it lacks, on the condition that it is
+// fillingWrite is the write that gives the row what it lacks, on the condition that it is
 // still missing and that the row is what it was: a row of the entity, with the same
 // fields that the keys are made from.
-func (f *Filling) write() store.Write {
+func (f *Filling) fillingWrite() store.Write {
 	e, t := f.Entity, f.Entity.Table
 	w := store.Write{Ref: f.Row, Return: true, If: store.Cond{{{Attr: t.Key.Partition.Name, Is: store.Exists}}}}
 	tested := map[string]bool{t.Key.Partition.Name: true, t.Key.Sort.Name: true}

@@ -43,53 +43,53 @@ var (
 	errBehind = errors.New("the outcome of an earlier command on the same row is unknown; send both again, in their order")
 )
 
-// do executes the tasks: it plans all of them, writes them step by step, and plans
+// executeTasks executes the tasks: it plans all of them, writes them step by step, and plans
 // those that are left again when a write did not have the planned outcome. Afterwards
 // every task has its answer. After a crash each task is written whole or not at all,
 // since its writes are one transaction.
 // It returns when every task has its answer; an error of the store is an answer too. It gives up on rows that others
 // keep changing after maxTries.
-func (b *batch) do(ctx context.Context) {
+func (b *batch) executeTasks(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))
 	for len(b.todo) > 0 {
 		n := len(b.todo)
-		plans, err := b.schedule(ctx)
+		plans, err := b.schedulePlans(ctx)
 		if err != nil {
-			b.fail(b.todo, err)
+			b.answerUnknown(b.todo, err)
 			return
 		}
-		b.perform(ctx, plans)
+		b.performSteps(ctx, plans)
 		b.todo = slices.DeleteFunc(b.todo, func(t *task) bool { return t.done })
 		if len(b.todo) < n {
 			wait.Reset()
 		}
-		if len(b.todo) > 0 && b.contended && !b.pause(ctx, wait.NextBackOff()) {
+		if len(b.todo) > 0 && b.contended && !b.pauseFor(ctx, wait.NextBackOff()) {
 			return
 		}
 	}
 }
 
-// pause waits so that other writers can finish. It reports false, after answering all
+// pauseFor waits so that other writers can finish. It reports false, after answering all
 // tasks, when no time is left.
-func (b *batch) pause(ctx context.Context, d time.Duration) bool {
+func (b *batch) pauseFor(ctx context.Context, d time.Duration) bool {
 	if d == backoff.Stop {
 		for _, t := range b.todo {
-			b.fail([]*task{t}, fmt.Errorf("%s: %w", t.ref, errOthers))
+			b.answerUnknown([]*task{t}, fmt.Errorf("%s: %w", t.ref, errOthers))
 		}
 		return false
 	}
 	if parallel.Sleep(ctx, d) != nil {
-		b.fail(b.todo, errors.Join(context.Cause(ctx), errOthers))
+		b.answerUnknown(b.todo, errors.Join(context.Cause(ctx), errOthers))
 		return false
 	}
 	return true
 }
 
-// schedule plans the tasks as if they were executed one after the other. It returns the
+// schedulePlans plans the tasks as if they were executed one after the other. It returns the
 // steps in which to execute them: of two tasks that touch one another, the later one is
 // in a later step.
-func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
+func (b *batch) schedulePlans(ctx context.Context) (plans [][]*task, err error) {
 	b.now, b.contended = b.Now(), false
 	for _, t := range b.todo {
 		t.known.sure = t.known.sure || b.met
@@ -98,24 +98,24 @@ func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	if b.fresh = newFacts(0); f == nil {
 		f = newFacts(len(b.todo))
 	}
-	if err := b.decide(ctx, b.todo, f); err != nil {
+	if err := b.planTasks(ctx, b.todo, f); err != nil {
 		return nil, err
 	}
 	order := make(steps, len(b.todo))
 	for i, t := range b.todo {
 		if slices.ContainsFunc(t.known.used, func(name string) bool { return order[name][writes] > 0 }) {
-			if err := b.decide(ctx, b.todo[i:i+1], f); err != nil {
+			if err := b.planTasks(ctx, b.todo[i:i+1], f); err != nil {
 				return nil, err
 			}
 		}
-		if err := b.follow(t, f, i); err != nil {
-			t.plan = plan{err: refuse(Invalid, "", "%v", err)}
+		if err := b.followTask(t, f, i); err != nil {
+			t.plan = plan{err: newRefusal(Invalid, "", "%v", err)}
 		}
-		if b.unknown.after(t.touches) > 0 {
-			b.fail(b.todo[i:i+1], errBehind)
+		if b.unknown.stepAfter(t.touches) > 0 {
+			b.answerUnknown(b.todo[i:i+1], errBehind)
 			continue
 		}
-		at := order.place(t.touches)
+		at := order.placeTask(t.touches)
 		if int(at) == len(plans) {
 			plans = append(plans, nil)
 		}
@@ -124,23 +124,23 @@ func (b *batch) schedule(ctx context.Context) (plans [][]*task, err error) {
 	return plans, nil
 }
 
-// perform executes the tasks step by step, and stops after a step in which a task did
+// performSteps executes the tasks step by step, and stops after a step in which a task did
 // not have the planned outcome.
-func (b *batch) perform(ctx context.Context, plans [][]*task) {
+func (b *batch) performSteps(ctx context.Context, plans [][]*task) {
 	for _, step := range plans {
 		var alone, together []*task
 		for _, t := range step {
 			switch n := len(t.plan.writes); {
 			case t.plan.err != nil || n == 0:
-				b.answer(t)
+				b.answerTask(t)
 			case n == 1:
 				alone = append(alone, t)
 			default:
 				together = append(together, t)
 			}
 		}
-		b.alone(ctx, alone)
-		b.together(ctx, together)
+		b.writeSingles(ctx, alone)
+		b.writeTransactions(ctx, together)
 		if slices.ContainsFunc(step, func(t *task) bool { return !t.asPlanned() }) {
 			return
 		}
@@ -152,10 +152,10 @@ func (t *task) asPlanned() bool {
 	return t.done && (t.result.Err == nil || len(t.plan.writes) == 0)
 }
 
-// alone executes plans of one write each, all in one call of the store.
+// writeSingles executes plans of one write each, all in one call of the store.
 // A command whose condition does not hold is planned again with the row that the store returned, so
 // it costs no further read. An error of the call leaves all outcomes unknown.
-func (b *batch) alone(ctx context.Context, todo []*task) {
+func (b *batch) writeSingles(ctx context.Context, todo []*task) {
 	if len(todo) == 0 {
 		return
 	}
@@ -166,30 +166,30 @@ func (b *batch) alone(ctx context.Context, todo []*task) {
 	}
 	outcomes, err := b.Store.Write(ctx, ws)
 	if err != nil {
-		b.fail(todo, err)
+		b.answerUnknown(todo, err)
 		return
 	}
 	for i, t := range todo {
 		o := outcomes[i]
 		switch {
 		case errors.Is(o.Err, store.ErrCondition):
-			b.fresh.learn(ws[i].Ref, o.Row)
-			b.again(t)
+			b.fresh.noteRow(ws[i].Ref, o.Row)
+			b.planAgain(t)
 		case o.Err != nil:
-			b.refused(t, o.Err)
+			b.answerRefused(t, o.Err)
 		default:
 			if t.plan.own {
 				t.plan.row = o.Row
 			}
-			b.answer(t)
+			b.answerTask(t)
 		}
 	}
 }
 
-// together executes plans of several writes, each in a transaction of its own.
+// writeTransactions executes plans of several writes, each in a transaction of its own.
 // They run side by side, and none depends on another: batches put commands that touch one another
 // into different steps.
-func (b *batch) together(ctx context.Context, todo []*task) {
+func (b *batch) writeTransactions(ctx context.Context, todo []*task) {
 	errs := make([]error, len(todo))
 	_ = parallel.Do(len(todo), maxAtOnce, func(i int) error {
 		errs[i] = b.Store.Transact(ctx, todo[i].plan.writes)
@@ -198,35 +198,35 @@ func (b *batch) together(ctx context.Context, todo []*task) {
 	for i, t := range todo {
 		switch err := errs[i]; {
 		case errors.Is(err, store.ErrCondition) || errors.Is(err, store.ErrConflict):
-			b.again(t)
+			b.planAgain(t)
 		case err != nil:
-			b.refused(t, err)
+			b.answerRefused(t, err)
 		default:
-			b.answer(t)
+			b.answerTask(t)
 		}
 	}
 }
 
-// again leaves a task to be planned again, because the rows are not as the plan
+// planAgain leaves a task to be planned again, because the rows are not as the plan
 // assumed.
-func (b *batch) again(t *task) {
+func (b *batch) planAgain(t *task) {
 	b.contended = b.contended || t.known.sure
 	t.known.sure, b.met = true, true
 }
 
-// refused answers a task whose writes the store rejected, or of whose writes the
+// answerRefused answers a task whose writes the store rejected, or of whose writes the
 // outcome is unknown.
-func (b *batch) refused(t *task, err error) {
+func (b *batch) answerRefused(t *task, err error) {
 	if errors.Is(err, store.ErrRefused) {
-		t.result.Err, t.done = refuse(Invalid, "", "%s", b.Model.ShownText(err.Error())), true
+		t.result.Err, t.done = newRefusal(Invalid, "", "%s", b.Model.ShownText(err.Error())), true
 		return
 	}
-	b.fail([]*task{t}, err)
+	b.answerUnknown([]*task{t}, err)
 }
 
-// fail answers tasks of which it is unknown whether they were done. Later tasks that
+// answerUnknown answers tasks of which it is unknown whether they were done. Later tasks that
 // touch the same things must not run in this batch.
-func (b *batch) fail(todo []*task, err error) {
+func (b *batch) answerUnknown(todo []*task, err error) {
 	for _, t := range todo {
 		if t.done {
 			continue
@@ -235,12 +235,12 @@ func (b *batch) fail(todo []*task, err error) {
 		if b.unknown == nil {
 			b.unknown = steps{}
 		}
-		b.unknown.place(t.touches)
+		b.unknown.placeTask(t.touches)
 	}
 }
 
-// answer fills in the result of a task that had the planned outcome.
-func (b *batch) answer(t *task) {
+// answerTask fills in the result of a task that had the planned outcome.
+func (b *batch) answerTask(t *task) {
 	if t.done = true; b.Again && t.asMade(b.now) {
 		t.plan = plan{done: Unchanged, row: t.plan.row}
 	}
@@ -249,7 +249,7 @@ func (b *batch) answer(t *task) {
 	}
 	t.result.Done, t.result.Repeated = t.plan.done, t.plan.repeated
 	if t.Op != Delete && t.plan.row != nil && !b.Brief {
-		t.result.Row, t.result.Revision = t.view.Row(t.plan.row, b.now), t.revision(t.plan.row)
+		t.result.Row, t.result.Revision = t.view.Row(t.plan.row, b.now), t.revisionOf(t.plan.row)
 	}
 }
 
@@ -264,7 +264,7 @@ func (t *task) asMade(now time.Time) bool {
 	again.Op = Put
 	again.key = ""
 	k := known{facts: &facts{rows: map[string]value.Item{}}, now: now, newID: t.known.newID}
-	k.learn(t.ref, t.plan.row)
-	p := again.plan(&k)
+	k.noteRow(t.ref, t.plan.row)
+	p := again.planCommand(&k)
 	return p.err == nil && p.done == Unchanged
 }

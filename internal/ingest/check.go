@@ -64,15 +64,15 @@ type env struct {
 	newID func() string
 }
 
-// check reads a command's item. A refusal lists all its problems, not only the first.
+// checkItem reads a command's item. A refusal lists all its problems, not only the first.
 // It reads no row. What it returns has every value in the form that rows hold; the command's own
 // item stays as it is.
-func (f *form) check(c Command, from env) (*checked, *Refusal) {
+func (f *form) checkItem(c Command, from env) (*checked, *Refusal) {
 	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
 	var r Refusal
-	for _, a := range out.flat(c.Item, &r) {
-		if reason := out.take(a, &r); reason != "" {
-			r.add(out.pointer(a.Name), reason)
+	for _, a := range out.flattenItem(c.Item, &r) {
+		if reason := out.takeMember(a, &r); reason != "" {
+			r.addProblem(out.pointerTo(a.Name), reason)
 		}
 	}
 	out.makeNew(from)
@@ -80,9 +80,9 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	if out.key != "" {
 		out.hash = owntable.Hash(string(value.AppendItem([]byte(string(c.Op)+" "+c.Entity+" "), c.Item)))
 	}
-	out.required(&r)
+	out.checkRequired(&r)
 	if len(r.Problems) == 0 {
-		out.locate(&r)
+		out.makeKey(&r)
 	}
 	if len(r.Problems) > 0 {
 		return nil, &r
@@ -90,8 +90,8 @@ func (f *form) check(c Command, from env) (*checked, *Refusal) {
 	return out, nil
 }
 
-// pointer is the pointer to a field in the item, or to the place where it should be.
-func (c *checked) pointer(name string) string {
+// pointerTo is the pointer to a field in the item, or to the place where it should be.
+func (c *checked) pointerTo(name string) string {
 	if at, ok := c.at[name]; ok {
 		return at
 	}
@@ -130,12 +130,12 @@ func timeStamp(t time.Time) value.Value {
 	return value.OfString(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// take reads one member of the item. The reason says what is wrong with it, "" for
+// takeMember reads one member of the item. The reason says what is wrong with it, "" for
 // nothing.
-func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
+func (c *checked) takeMember(m value.Attr, r *Refusal) (reason string) {
 	a, inKey := c.attrs[m.Name], slices.Contains(c.named, m.Name)
 	switch {
-	case c.derived(m.Name):
+	case c.isDerived(m.Name):
 		return "is derived: weir keeps it, leave it out"
 	case c.made[m.Name] || a != nil && a.Computed != nil && !inKey:
 		c.echo = append(c.echo, m)
@@ -150,21 +150,21 @@ func (c *checked) take(m value.Attr, r *Refusal) (reason string) {
 		}
 		return "is no field of " + c.Name + model.Meant(m.Name, c.fields)
 	case m.Value.Kind() == value.Null:
-		return c.null(m.Name, a, inKey)
+		return c.takeNull(m.Name, a, inKey)
 	case a == nil:
 		a = &model.Attribute{Name: m.Name, Type: c.Field(m.Name).Type}
 	}
-	v, reason := convert(a, m.Value)
+	v, reason := convertValue(a, m.Value)
 	if reason == "" && value.Scalar(v) == "" && v.Kind() == value.String {
-		reason = c.empty(m.Name, inKey)
+		reason = c.whyNotEmpty(m.Name, inKey)
 	}
 	c.given.set(m.Name, v)
 	return reason
 }
 
-// null takes a field given as null. For an update it removes the field; for other
+// takeNull takes a field given as null. For an update it removes the field; for other
 // operations it means the same as leaving the field out.
-func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
+func (c *checked) takeNull(name string, a *model.Attribute, inKey bool) string {
 	if c.Op != Update {
 		return ""
 	}
@@ -175,8 +175,8 @@ func (c *checked) null(name string, a *model.Attribute, inKey bool) string {
 	return ""
 }
 
-// empty is the reason why a field cannot be an empty text, "" if it can: DynamoDB takes none as a key.
-func (c *checked) empty(name string, inKey bool) string {
+// whyNotEmpty is the reason why a field cannot be an empty text, "" if it can: DynamoDB takes none as a key.
+func (c *checked) whyNotEmpty(name string, inKey bool) string {
 	switch ix := c.indexed[name]; {
 	case inKey:
 		return "is in the key and cannot be empty"
@@ -186,12 +186,12 @@ func (c *checked) empty(name string, inKey bool) string {
 	return ""
 }
 
-// required reports the fields that are missing, after it has filled in defaults. A put
+// checkRequired reports the fields that are missing, after it has filled in defaults. A put
 // may leave out a hidden attribute, because no caller can read its value back.
-func (c *checked) required(r *Refusal) {
+func (c *checked) checkRequired(r *Refusal) {
 	missing := func(name string) {
-		if _, wrong := c.given.find(name); !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointer(name) }) {
-			r.add(c.pointer(name), "is required")
+		if _, wrong := c.given.find(name); !wrong && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Pointer == c.pointerTo(name) }) {
+			r.addProblem(c.pointerTo(name), "is required")
 		}
 	}
 	for _, name := range c.keys {
@@ -217,14 +217,14 @@ func (c *checked) required(r *Refusal) {
 	}
 }
 
-// locate makes the row's key.
+// makeKey makes the row's key.
 // A key is made of what the command gives and of computed values; nothing is read from a row.
-func (c *checked) locate(r *Refusal) {
+func (c *checked) makeKey(r *Refusal) {
 	c.ref.Table = c.Table.Name
 	for i, k := range c.PrimaryKey() {
 		v, ok := k.BuildTyped(c.given.get)
 		if !ok {
-			r.add("", "makes no key: "+k.Template.String())
+			r.addProblem("", "makes no key: "+k.Template.String())
 			return
 		}
 		if c.ref.Key.Sort = v; i == 0 {
@@ -236,14 +236,14 @@ func (c *checked) locate(r *Refusal) {
 	}
 	c.name = nameOf(c.ref)
 	if k := c.ref.Key; len(k.Partition.Text())+len(k.Sort.Text()) > store.MaxSortBytes {
-		c.long(r, c.Table.Item(k))
+		c.checkKeyLengths(r, c.Table.Item(k))
 	}
 }
 
-// long reports the keys that are longer than a table allows.
+// checkKeyLengths reports the keys that are longer than a table allows.
 // The pointer is that of the longest value in the key, which the caller can make shorter. Limits
 // are those of DynamoDB: 2,048 and 1,024 bytes.
-func (c *checked) long(r *Refusal, row value.Item) {
+func (c *checked) checkKeyLengths(r *Refusal, row value.Item) {
 	say := func(k store.KeyAttr, limit int) {
 		if n := len(row.Get(k.Name).Text()); k.Name != "" && row.Get(k.Name).Kind() != value.Number && n > limit {
 			at, names := "", []string{k.Name}
@@ -251,9 +251,9 @@ func (c *checked) long(r *Refusal, row value.Item) {
 				names = t.Template.Names()
 			}
 			if len(names) > 0 {
-				at = c.pointer(c.longest(row, names))
+				at = c.pointerTo(c.longestName(row, names))
 			}
-			r.add(at, "makes the key "+k.Name+" "+number(n)+" bytes long, "+number(limit)+" are possible")
+			r.addProblem(at, "makes the key "+k.Name+" "+formatNumber(n)+" bytes long, "+formatNumber(limit)+" are possible")
 		}
 	}
 	say(c.Table.Key.Partition, store.MaxPartitionBytes)

@@ -47,27 +47,27 @@ func (c *Claim) Owner(claim value.Item) (owner store.Ref, ok bool) {
 	return ownerOf(c.entity.Table, owntable.ClaimFrom(claim))
 }
 
-// Mine reports whether a claim, as it was read, belongs to the row.
-func (c *Claim) Mine(claim value.Item) bool { return owntable.ClaimFrom(claim).IsOf(c.Row) }
+// IsOurs reports whether a claim, as it was read, belongs to the row.
+func (c *Claim) IsOurs(claim value.Item) bool { return owntable.ClaimFrom(claim).IsOf(c.Row) }
 
 // Entity is the name of the row's entity.
 func (c *Claim) Entity() string { return c.entity.Name }
 
-// Holds reports whether a row has the value, so that no other row may have it.
-func (c *Claim) Holds(row value.Item, now time.Time) bool {
+// HasValue reports whether a row has the value, so that no other row may have it.
+func (c *Claim) HasValue(row value.Item, now time.Time) bool {
 	return row != nil && c.entity.Table.Classify(row) == c.entity && value.Equal(c.unique.Field.Stored(row), c.Value) &&
 		!query.NewView(c.entity).Expired(row, now)
 }
 
-// Having is the query that asks the index for the rows with the value. An index may
+// IndexQuery is the query that asks the index for the rows with the value. An index may
 // lag. So read each row that it returns, and look at the claim to find a row that the
 // index does not return yet.
-func (c *Claim) Having() store.Query { return having(c.entity, c.unique, c.Value).Query }
+func (c *Claim) IndexQuery() store.Query { return valueQuery(c.entity, c.unique, c.Value).Query }
 
-// Had returns those of an index's rows that may have the value, without the claim's own
+// HadBy returns those of an index's rows that may have the value, without the claim's own
 // row.
-func (c *Claim) Had(rows []value.Item) (out []store.Ref) {
-	keep := having(c.entity, c.unique, c.Value).keep
+func (c *Claim) HadBy(rows []value.Item) (out []store.Ref) {
+	keep := valueQuery(c.entity, c.unique, c.Value).keep
 	for _, row := range rows {
 		key, ok := c.entity.Table.KeyOf(row)
 		ref := store.Ref{Table: c.entity.Table.Name, Key: key}
@@ -90,8 +90,8 @@ func (c *Claim) Free(claim value.Item) store.Write {
 	return owntable.ClaimFrom(claim).Free(c.Ref, c.Row)
 }
 
-// Still is the check that the row still has the value.
-func (c *Claim) Still() store.Write {
+// StillHasValue is the check that the row still has the value.
+func (c *Claim) StillHasValue() store.Write {
 	return store.Write{Ref: c.Row, Check: true, If: store.Cond{
 		{{Attr: c.entity.Table.Key.Partition.Name, Is: store.Exists}}, {store.AsRead(c.unique.Field.Attr, c.Value)},
 	}}

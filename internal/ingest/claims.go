@@ -16,14 +16,14 @@ import (
 // asked for rows with the value. A claim may be taken over if its row is gone or has
 // another value.
 
-// claims adds to a plan the claims that the row takes and gives back. row is the row in
+// planClaims adds to a plan the claims that the row takes and gives back. row is the row in
 // the table. live is the same, but nil if that row has expired. is is the row to write,
 // nil for a delete.
-func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
+func (c *checked) planClaims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	for _, u := range c.Unique {
 		old, now := u.Field.Stored(row), u.Field.Stored(is)
 		if value.Scalar(now) != "" && (live == nil || !value.Equal(old, now)) {
-			if r := c.acquire(p, k, u, now); r != nil {
+			if r := c.acquireClaim(p, k, u, now); r != nil {
 				return r
 			}
 		}
@@ -34,13 +34,13 @@ func (c *checked) claims(p *plan, k *known, row, live, is value.Item) *Refusal {
 	return nil
 }
 
-// acquire takes a value's claim for the command's row, unless another row has the
+// acquireClaim takes a value's claim for the command's row, unless another row has the
 // value.
-func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
+func (c *checked) acquireClaim(p *plan, k *known, u *model.Unique, v value.Value) *Refusal {
 	ref := claimOf(c.model, c.Entity, u, v)
-	row, ok := k.row(ref)
+	row, ok := k.knownRow(ref)
 	claim := owntable.ClaimFrom(row)
-	owners, found := k.find(having(c.Entity, u, v))
+	owners, found := k.foundRows(valueQuery(c.Entity, u, v))
 	if !ok || !found {
 		return nil
 	}
@@ -51,9 +51,9 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 		if owntable.RowText(owner) == owntable.RowText(c.ref) {
 			continue
 		}
-		row, ok := k.row(owner)
+		row, ok := k.knownRow(owner)
 		if ok && row != nil && c.Table.Classify(row) == c.Entity && value.Equal(u.Field.Stored(row), v) && !c.view.Expired(row, k.now) {
-			return refuse(Taken, c.pointer(u.Field.Name), "belongs to another row of %s: %s", c.Name, describe(v))
+			return newRefusal(Taken, c.pointerTo(u.Field.Name), "belongs to another row of %s: %s", c.Name, describeValue(v))
 		}
 	}
 	p.writes = append(p.writes, claim.Take(ref, c.ref, c.Table.Item(c.ref.Key), k.newID()))
@@ -63,7 +63,7 @@ func (c *checked) acquire(p *plan, k *known, u *model.Unique, v value.Value) *Re
 // giveBack frees a value of the command's row.
 func (c *checked) giveBack(p *plan, k *known, u *model.Unique, v value.Value) {
 	ref := claimOf(c.model, c.Entity, u, v)
-	if claim, ok := k.row(ref); ok {
+	if claim, ok := k.knownRow(ref); ok {
 		p.writes = append(p.writes, owntable.ClaimFrom(claim).Free(ref, c.ref))
 	}
 }
@@ -74,10 +74,10 @@ func ownerOf(t *model.Table, claim owntable.ClaimRow) (store.Ref, bool) {
 	return store.Ref{Table: t.Name, Key: key}, ok && claim.Table == t.Name
 }
 
-// having is the query that asks the index for the rows of an entity with a value.
+// valueQuery is the query that asks the index for the rows of an entity with a value.
 // The index may lag: it is asked before a claim is given, and rows that it shows are read again
 // strongly.
-func having(e *model.Entity, u *model.Unique, v value.Value) find {
+func valueQuery(e *model.Entity, u *model.Unique, v value.Value) find {
 	get := func(name string) value.Value {
 		if name == u.Field.Name {
 			return v
@@ -88,15 +88,15 @@ func having(e *model.Entity, u *model.Unique, v value.Value) find {
 	f := find{name: e.Name + "|" + ix.Name + "|" + u.Field.Name + "|" + value.Scalar(v), Query: store.Query{Table: e.Table.Name, Index: ix.Name}}
 	f.Partition, _ = e.KeyTemplate(ix.Key.Partition.Name).BuildTyped(get)
 	if ix.Key.Sort.Name != "" {
-		f.Sort = bound(e.KeyTemplate(ix.Key.Sort.Name), get)
+		f.Sort = keyRange(e.KeyTemplate(ix.Key.Sort.Name), get)
 	}
 	f.keep = func(row value.Item) bool { return ix.KeysOnly || value.Equal(u.Field.Stored(row), v) }
 	return f
 }
 
-// bound is the narrowest range of a sort key that the known names of its template
+// keyRange is the narrowest range of a sort key that the known names of its template
 // allow.
-func bound(k *model.KeyTemplate, get func(string) value.Value) store.Range {
+func keyRange(k *model.KeyTemplate, get func(string) value.Value) store.Range {
 	if v, ok := k.BuildTyped(get); ok {
 		return store.Range{Equal: v}
 	}

@@ -92,8 +92,8 @@ const (
 	maxSentences    = 10 // of Error
 )
 
-// add lists a problem, or counts it.
-func (r *Refusal) add(pointer, reason string) {
+// addProblem lists a problem, or counts it.
+func (r *Refusal) addProblem(pointer, reason string) {
 	if r.isFull() || r.size+len(pointer) > maxProblemBytes {
 		r.More++
 		return
@@ -139,13 +139,13 @@ func (r *Refusal) Shown(m *model.Model) *Refusal {
 func (r *Refusal) Error() string {
 	texts := seq.Map(r.Problems[:min(len(r.Problems), maxSentences)], func(p Problem) string { return p.String() })
 	if more := len(r.Problems) - len(texts) + r.More; more > 0 {
-		texts = append(texts, "and "+number(more)+" more")
+		texts = append(texts, "and "+formatNumber(more)+" more")
 	}
 	return strings.Join(texts, "; ")
 }
 
-// refuse returns a refusal with one problem.
-func refuse(kind Kind, pointer, format string, args ...any) *Refusal {
+// newRefusal returns a refusal with one problem.
+func newRefusal(kind Kind, pointer, format string, args ...any) *Refusal {
 	return &Refusal{Kind: kind, Problems: []Problem{{pointer, fmt.Sprintf(format, args...)}}}
 }
 

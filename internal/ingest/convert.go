@@ -12,11 +12,11 @@ import (
 	"weir/internal/value"
 )
 
-// convert turns a value as a command gives it into one as rows hold it. The reason says
+// convertValue turns a value as a command gives it into one as rows hold it. The reason says
 // why it cannot, "" if it can; it does not tell a value of a hidden attribute.
 // v is never changed; out may share its memory.
-func convert(a *model.Attribute, v value.Value) (out value.Value, reason string) {
-	if out, reason = typed(a, v); reason == "" {
+func convertValue(a *model.Attribute, v value.Value) (out value.Value, reason string) {
+	if out, reason = readTyped(a, v); reason == "" {
 		return a.Store(out), ""
 	}
 	if want, _, quotes := strings.Cut(reason, notThis); quotes && a.Hidden {
@@ -28,57 +28,57 @@ func convert(a *model.Attribute, v value.Value) (out value.Value, reason string)
 // notThis stands in a reason before the value that was given.
 const notThis = ", not "
 
-// typed turns a value as a command gives it into one of the attribute's type.
-func typed(a *model.Attribute, v value.Value) (out value.Value, reason string) {
+// readTyped turns a value as a command gives it into one of the attribute's type.
+func readTyped(a *model.Attribute, v value.Value) (out value.Value, reason string) {
 	switch a.Type {
 	case model.TypeNumber:
 		if bound := a.Outside(v); bound != "" {
-			return v, unless(false, v, "must be "+bound)
+			return v, reasonUnless(false, v, "must be "+bound)
 		}
 		if _, want := a.Read(a.Store(v), false); a.Whole && want != "" {
-			return v, unless(false, v, "must be a whole number below 10^27 in size")
+			return v, reasonUnless(false, v, "must be a whole number below 10^27 in size")
 		}
-		return v, unless(v.Kind() == value.Number, v, "must be a number")
+		return v, reasonUnless(v.Kind() == value.Number, v, "must be a number")
 	case model.TypeBoolean:
-		return v, unless(v.Kind() == value.Bool, v, "must be true or false")
+		return v, reasonUnless(v.Kind() == value.Bool, v, "must be true or false")
 	case model.TypeFlag:
-		return flag(v)
+		return readFlag(v)
 	case model.TypeTime:
-		return instant(v)
+		return readInstant(v)
 	case model.TypeBinary:
-		return binary(v)
+		return readBinary(v)
 	case model.TypeList:
-		return v, unless(v.Kind() == value.List, v, "must be an array")
+		return v, reasonUnless(v.Kind() == value.List, v, "must be an array")
 	case model.TypeMap:
-		return v, unless(v.Kind() == value.Map, v, "must be an object")
+		return v, reasonUnless(v.Kind() == value.Map, v, "must be an object")
 	case model.TypeStrings:
-		return set(value.StringSet, value.String, "texts", v)
+		return readSet(value.StringSet, value.String, "texts", v)
 	case model.TypeNumbers:
-		return set(value.NumberSet, value.Number, "numbers", v)
+		return readSet(value.NumberSet, value.Number, "numbers", v)
 	case model.TypeCommas:
-		return commas(v)
+		return splitCommas(v)
 	case model.TypeString:
-		return text(a, v)
+		return readText(a, v)
 	}
 	if v.Kind() == value.String {
-		return text(a, v)
+		return readText(a, v)
 	}
 	return v, ""
 }
 
-// unless is the reason for refusing v, "" if ok.
-func unless(ok bool, v value.Value, want string) string {
+// reasonUnless is the reason for refusing v, "" if ok.
+func reasonUnless(ok bool, v value.Value, want string) string {
 	if ok {
 		return ""
 	}
-	return want + notThis + describe(v)
+	return want + notThis + describeValue(v)
 }
 
-// text reads a string attribute: it replaces legacy words by today's, and checks the
+// readText reads a string attribute: it replaces legacy words by today's, and checks the
 // enum and the maximum length.
-func text(a *model.Attribute, v value.Value) (value.Value, string) {
+func readText(a *model.Attribute, v value.Value) (value.Value, string) {
 	if v.Kind() != value.String {
-		return v, unless(false, v, "must be a text")
+		return v, reasonUnless(false, v, "must be a text")
 	}
 	s := v.Text()
 	if a.Reading != nil {
@@ -88,74 +88,74 @@ func text(a *model.Attribute, v value.Value) (value.Value, string) {
 	}
 	if len(a.Enum) > 0 && !slices.Contains(a.Enum, s) {
 		if meant := model.Meant(s, a.Enum); meant != "" && !a.Hidden {
-			return v, "is never " + quoted(s) + meant
+			return v, "is never " + quoteText(s) + meant
 		}
-		return v, "must be one of " + strings.Join(a.Enum, ", ") + notThis + quoted(s)
+		return v, "must be one of " + strings.Join(a.Enum, ", ") + notThis + quoteText(s)
 	}
 	if a.Max == 0 || len(s) <= a.Max {
 		return v, ""
 	}
 	switch n := utf8.RuneCountInString(s); {
 	case n > a.Max && a.Hidden:
-		return v, "has more than the " + number(a.Max) + " characters that are possible"
+		return v, "has more than the " + formatNumber(a.Max) + " characters that are possible"
 	case n > a.Max:
-		return v, "has " + number(n) + " characters, " + number(a.Max) + " are possible"
+		return v, "has " + formatNumber(n) + " characters, " + formatNumber(a.Max) + " are possible"
 	}
 	return v, ""
 }
 
-// flag reads a boolean that rows hold as a text.
-func flag(v value.Value) (value.Value, string) {
+// readFlag reads a boolean that rows hold as a text.
+func readFlag(v value.Value) (value.Value, string) {
 	s := value.Scalar(v)
 	if v.Kind() == value.Number || s != "true" && s != "false" {
-		return v, unless(false, v, "must be true or false")
+		return v, reasonUnless(false, v, "must be true or false")
 	}
 	return value.OfString(s), ""
 }
 
-// instant reads a time. A time in another zone is converted to UTC, so that times sort
+// readInstant reads a time. A time in another zone is converted to UTC, so that times sort
 // as texts.
-func instant(v value.Value) (value.Value, string) {
+func readInstant(v value.Value) (value.Value, string) {
 	const want = "must be a time like 2026-01-31T12:00:00Z"
 	if v.Kind() != value.String {
-		return v, unless(false, v, want)
+		return v, reasonUnless(false, v, want)
 	}
 	t, err := time.Parse(time.RFC3339Nano, v.Text())
 	if text := v.Text(); err != nil || strings.Contains(text, ",") || text[len("2006-01-02T15")] != ':' {
-		return v, unless(false, v, want)
+		return v, reasonUnless(false, v, want)
 	}
 	if strings.HasSuffix(v.Text(), "Z") {
 		return v, ""
 	}
 	t = t.UTC()
 	if t.Year() < 0 || t.Year() > 9999 {
-		return v, unless(false, v, want)
+		return v, reasonUnless(false, v, want)
 	}
 	return value.OfString(t.Format(time.RFC3339Nano)), ""
 }
 
-// binary reads base64, as rows hold bytes.
-func binary(v value.Value) (value.Value, string) {
+// readBinary reads base64, as rows hold bytes.
+func readBinary(v value.Value) (value.Value, string) {
 	b, err := base64.StdEncoding.Strict().DecodeString(v.Text())
 	if v.Kind() != value.String || err != nil {
-		return v, unless(false, v, "must be a text in base64")
+		return v, reasonUnless(false, v, "must be a text in base64")
 	}
 	return value.OfBinary(string(b)), ""
 }
 
-// set reads an array as a set. Rows cannot hold an empty set.
+// readSet reads an array as a set. Rows cannot hold an empty set.
 // An element that comes twice is refused and not dropped, because the caller may have meant another
 // one.
-func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) {
+func readSet(kind, of value.Kind, name string, v value.Value) (value.Value, string) {
 	if v.Kind() != value.List {
-		return v, unless(false, v, "must be an array of "+name)
+		return v, reasonUnless(false, v, "must be an array of "+name)
 	}
 	if v.Len() == 0 {
 		return v, "must have an element: no table holds an empty set"
 	}
 	for _, e := range v.Elements() {
 		if e.Value.Kind() != of {
-			return v, unless(false, e.Value, "must be an array of "+name)
+			return v, reasonUnless(false, e.Value, "must be an array of "+name)
 		}
 	}
 	out, ok := value.OfElements(kind, slices.Clone(v.Elements()))
@@ -165,27 +165,27 @@ func set(kind, of value.Kind, name string, v value.Value) (value.Value, string) 
 	return out, ""
 }
 
-// commas reads a text that lists values with commas between them, or an array of texts.
+// splitCommas reads a text that lists values with commas between them, or an array of texts.
 // The text is stored as it was given, blanks included.
-func commas(v value.Value) (value.Value, string) {
+func splitCommas(v value.Value) (value.Value, string) {
 	if v.Kind() == value.String {
 		return v, ""
 	}
 	if v.Kind() != value.List {
-		return v, unless(false, v, "must be a text with commas, or an array of texts")
+		return v, reasonUnless(false, v, "must be a text with commas, or an array of texts")
 	}
 	var parts []string
 	for _, e := range v.Elements() {
 		if e.Value.Kind() != value.String || strings.Contains(e.Value.Text(), ",") {
-			return v, unless(false, e.Value, "must be an array of texts without commas")
+			return v, reasonUnless(false, e.Value, "must be an array of texts without commas")
 		}
 		parts = append(parts, e.Value.Text())
 	}
 	return value.OfString(strings.Join(parts, ",")), ""
 }
 
-// describe names a value for an error message.
-func describe(v value.Value) string {
+// describeValue names a value for an error message.
+func describeValue(v value.Value) string {
 	switch v.Kind() {
 	case value.Null:
 		return "null"
@@ -194,18 +194,18 @@ func describe(v value.Value) string {
 	case value.List:
 		return "an array"
 	case value.String:
-		return quoted(v.Text())
+		return quoteText(v.Text())
 	}
 	return string(value.AppendPlain(nil, v))
 }
 
-// quoted is a text in quotes; of a long text it is the beginning.
-func quoted(s string) string {
+// quoteText is a text in quotes; of a long text it is the beginning.
+func quoteText(s string) string {
 	if utf8.RuneCountInString(s) > 40 {
 		s = string([]rune(s)[:40]) + "…"
 	}
 	return strconv.Quote(s)
 }
 
-// number is a number for a message.
-func number(n int) string { return strconv.Itoa(n) }
+// formatNumber is a number for a message.
+func formatNumber(n int) string { return strconv.Itoa(n) }

@@ -62,7 +62,7 @@ func TestConvert(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, reason := convert(c.attr, it.Get("v"))
+		v, reason := convertValue(c.attr, it.Get("v"))
 		if reason != c.reason || reason == "" && string(value.AppendTyped(nil, v)) != c.want {
 			t.Errorf("%s from %s: %s %q, not %s %q", c.attr.Type, c.given, value.AppendTyped(nil, v), reason, c.want, c.reason)
 		}
@@ -115,7 +115,7 @@ func TestTimesAreNotedInOrder(t *testing.T) {
 		{list(one), list(two, one), three, list(one, two, three), false},
 		{list("long ago"), value.Value{}, one, list("long ago", one), false},
 	} {
-		got, known := noted(c.had, c.given, value.OfString(c.at))
+		got, known := insertTime(c.had, c.given, value.OfString(c.at))
 		if !value.Equal(got, c.want) || known != c.known {
 			t.Errorf("%s and %s: %s %v", value.AppendPlain(nil, c.had), c.at, value.AppendPlain(nil, got), known)
 		}

@@ -24,9 +24,9 @@ type cursor struct {
 	is        owntable.ScanRow
 }
 
-// open finds out where a scan continues, and saves that it is under way. on says that the
+// openScan finds out where a scan continues, and saves that it is under way. on says that the
 // scan is a migration's, which is on from then on.
-func (c *cursor) open(ctx context.Context, plan string, on bool) error {
+func (c *cursor) openScan(ctx context.Context, plan string, on bool) error {
 	c.is = owntable.ScanRow{Counts: map[string]int{}}
 	if c.dry {
 		return nil
@@ -40,12 +40,12 @@ func (c *cursor) open(ctx context.Context, plan string, on bool) error {
 		c.is = was
 		return nil
 	}
-	return c.note(ctx, owntable.BeginScan(c.Ref, plan, on))
+	return c.noteState(ctx, owntable.BeginScan(c.Ref, plan, on))
 }
 
-// scan reads page after page, and saves the counts with the cursor.
+// scanPages reads page after page, and saves the counts with the cursor.
 // An error of use is returned, and the page is worked on again by the next scan.
-func (c *cursor) scan(ctx context.Context, use func(rows []value.Item) error) error {
+func (c *cursor) scanPages(ctx context.Context, use func(rows []value.Item) error) error {
 	for !c.is.Over {
 		q := store.Query{Table: c.table.Name, Limit: c.rows}
 		if key, begun := c.table.KeyOf(c.is.Cursor); begun {
@@ -61,21 +61,21 @@ func (c *cursor) scan(ctx context.Context, use func(rows []value.Item) error) er
 		if c.is.Over = page.Next == nil; !c.is.Over {
 			c.is.Cursor = c.table.Item(page.Next.Key)
 		}
-		if err := c.note(ctx, c.is.Advance(c.Ref)); err != nil {
+		if err := c.noteState(ctx, c.is.Advance(c.Ref)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forget makes the next scan start at the beginning.
-func (c *cursor) forget(ctx context.Context) error {
-	return c.note(ctx, owntable.ForgetScan(c.Ref))
+// forgetPlace makes the next scan start at the beginning.
+func (c *cursor) forgetPlace(ctx context.Context) error {
+	return c.noteState(ctx, owntable.ForgetScan(c.Ref))
 }
 
-// note saves a state of the scan in one write, so that a crash leaves the old state or the
+// noteState saves a state of the scan in one write, so that a crash leaves the old state or the
 // new one.
-func (c *cursor) note(ctx context.Context, w store.Write) error {
+func (c *cursor) noteState(ctx context.Context, w store.Write) error {
 	if c.dry {
 		return nil
 	}

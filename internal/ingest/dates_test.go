@@ -36,11 +36,11 @@ func TestDatesOnDynamoDB(t *testing.T) {
 }
 
 func eachDate(t *testing.T, open func(t *testing.T, model string) *ingest.Writer) {
-	begun := value.NewItem(text("profileId", "p"), text("sk", "IN_PROGRESS|a"), text("a.assetId", "a"), text("a.state", "IN_PROGRESS"),
-		text("a.updateTime", "2025-01-02"))
-	done := value.NewItem(text("profileId", "p"), text("sk", "COMPLETED|a"), text("a.assetId", "a"), text("a.state", "COMPLETED"),
-		text("a.updateTime", "2025-01-02"), value.Attr{Name: "m.timestamps", Value: value.OfList(value.OfString("2025-01-02"))})
-	cached := value.NewItem(text("cache_key", "c"), text("response_data", "{}"), text("cached_at", "2025-01-02"), text("kind", "movie"))
+	begun := value.NewItem(readText("profileId", "p"), readText("sk", "IN_PROGRESS|a"), readText("a.assetId", "a"), readText("a.state", "IN_PROGRESS"),
+		readText("a.updateTime", "2025-01-02"))
+	done := value.NewItem(readText("profileId", "p"), readText("sk", "COMPLETED|a"), readText("a.assetId", "a"), readText("a.state", "COMPLETED"),
+		readText("a.updateTime", "2025-01-02"), value.Attr{Name: "m.timestamps", Value: value.OfList(value.OfString("2025-01-02"))})
+	cached := value.NewItem(readText("cache_key", "c"), readText("response_data", "{}"), readText("cached_at", "2025-01-02"), readText("kind", "movie"))
 	completed := func(at string) string {
 		return `{"op":"put","entity":"History","item":{"profileId":"p","attr":{"assetId":"a","state":"COMPLETED","updateTime":"` + at + `"}}}`
 	}
@@ -89,4 +89,4 @@ func eachDate(t *testing.T, open func(t *testing.T, model string) *ingest.Writer
 	}
 }
 
-func text(name, s string) value.Attr { return value.Attr{Name: name, Value: value.OfString(s)} }
+func readText(name, s string) value.Attr { return value.Attr{Name: name, Value: value.OfString(s)} }

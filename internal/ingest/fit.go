@@ -22,10 +22,10 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 			}
 			continue
 		}
-		if holds(a.Type, v.Kind()) {
+		if holdsKind(a.Type, v.Kind()) {
 			continue
 		}
-		fit, reason := convert(a, v)
+		fit, reason := convertValue(a, v)
 		if reason != "" {
 			problems = append(problems, Problem{Pointer(a.Name), reason})
 		} else if fit.Kind() != v.Kind() {
@@ -35,9 +35,9 @@ func Fit(e *model.Entity, row value.Item) (value.Item, []Problem) {
 	return row, problems
 }
 
-// holds reports whether a value of this kind is one that rows hold for the type,
+// holdsKind reports whether a value of this kind is one that rows hold for the type,
 // although commands give the type in another form.
-func holds(t model.Type, k value.Kind) bool {
+func holdsKind(t model.Type, k value.Kind) bool {
 	switch t {
 	case model.TypeBinary:
 		return k == value.Binary

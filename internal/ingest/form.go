@@ -70,7 +70,7 @@ func newForm(m *model.Model, e *model.Entity) *form {
 	}
 	for i := range e.Table.Indexes {
 		ix := &e.Table.Indexes[i]
-		f.indexes = append(f.indexes, f.templates(ix))
+		f.indexes = append(f.indexes, f.templatesOf(ix))
 		f.parts += len(f.indexes[i])
 		for _, k := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 			if f.attrs[k.Name] != nil {
@@ -85,8 +85,8 @@ func newForm(m *model.Model, e *model.Entity) *form {
 	return f
 }
 
-// templates returns the templates that make an index's key.
-func (f *form) templates(ix *store.Index) (out []*model.KeyTemplate) {
+// templatesOf returns the templates that make an index's key.
+func (f *form) templatesOf(ix *store.Index) (out []*model.KeyTemplate) {
 	for _, ka := range [...]store.KeyAttr{ix.Key.Partition, ix.Key.Sort} {
 		if k := f.KeyTemplate(ka.Name); k != nil && !slices.Contains(f.PrimaryKey(), k) && f.attrs[ka.Name] == nil {
 			out = append(out, k)
@@ -95,30 +95,30 @@ func (f *form) templates(ix *store.Index) (out []*model.KeyTemplate) {
 	return out
 }
 
-// owns reports whether commands write the attribute.
-func (f *form) owns(name string) bool {
+// isOwned reports whether commands write the attribute.
+func (f *form) isOwned(name string) bool {
 	return f.attrs[name] != nil || f.made[name] || slices.ContainsFunc(f.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Attr.Name == name })
 }
 
-// derived reports whether weir itself writes the attribute.
-func (f *form) derived(name string) bool {
+// isDerived reports whether weir itself writes the attribute.
+func (f *form) isDerived(name string) bool {
 	return owntable.IsOurs(name) || projections.IsDerived(f.Entity, name)
 }
 
-// application is the row as the application wrote it, with the attributes that no model
+// applicationRow is the row as the application wrote it, with the attributes that no model
 // declares.
-func (f *form) application(row value.Item) value.Item {
-	return projections.OwnRow(f.Entity, row).Filter(func(name string) bool { return !f.derived(name) })
+func (f *form) applicationRow(row value.Item) value.Item {
+	return projections.OwnRow(f.Entity, row).Filter(func(name string) bool { return !f.isDerived(name) })
 }
 
-// revision names the state of a row. It changes only with what the application wrote, hidden attributes
+// revisionOf names the state of a row. It changes only with what the application wrote, hidden attributes
 // included, and is keyed: guessed values cannot be compared with it without the secret of the store.
-func (c *checked) revision(row value.Item) string {
+func (c *checked) revisionOf(row value.Item) string {
 	if row == nil {
 		return ""
 	}
 	h := hmac.New(sha256.New, c.secret)
 	h.Write([]byte("weir revision 1\x00" + c.model.Name + "\x00"))
-	h.Write(value.AppendItem(make([]byte, 0, 512), c.application(row)))
+	h.Write(value.AppendItem(make([]byte, 0, 512), c.applicationRow(row)))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }

@@ -9,19 +9,19 @@ import (
 	"weir/internal/value"
 )
 
-// image is the row as the application would have written it for a create, a put or an
+// imageOf is the row as the application would have written it for a create, a put or an
 // update. was is the existing row as the application wrote it, nil for none.
-func (c *checked) image(was value.Item) (value.Item, *Refusal) {
+func (c *checked) imageOf(was value.Item) (value.Item, *Refusal) {
 	start := was
 	if c.Op != Update {
-		start = was.Filter(c.stays)
+		start = was.Filter(c.isLeftByPut)
 	}
 	attrs := make([]value.Attr, 0, len(start)+len(c.stamps)+2+len(c.Attributes)+c.parts)
 	attrs = append(append(attrs, start...), c.stamps...)
 	for _, a := range c.Attributes {
 		v, given := c.given.find(a.Name)
 		if !given && c.Op != Update && !start.Has(a.Name) {
-			v = c.unsaid(a, was)
+			v = c.unsaidValue(a, was)
 		} else if !given {
 			continue
 		}
@@ -36,26 +36,26 @@ func (c *checked) image(was value.Item) (value.Item, *Refusal) {
 			attrs = append(attrs, value.Attr{Name: name})
 		}
 	}
-	attrs = append(attrs, c.spelled()...)
+	attrs = append(attrs, c.spelledNames()...)
 	row := value.NewItem(append(attrs, c.Table.Item(c.ref.Key)...)...)
 	if c.Op != Update {
 		row = c.ByOthers(row)
 	}
-	row = c.indexKeys(c.compute(row, all), all)
-	return row, c.verify(row)
+	row = c.indexKeys(c.computeAttributes(row, all), all)
+	return row, c.verifyRow(row)
 }
 
-// spelled returns the names that only the row's key holds and whose text in the key
+// spelledNames returns the names that only the row's key holds and whose text in the key
 // differs from the text given.
-func (c *checked) spelled() []value.Attr {
+func (c *checked) spelledNames() []value.Attr {
 	return c.Spelled(c.given.get, func(k *model.KeyTemplate, name string) string {
 		return k.Template.Escape(value.Scalar(c.given.get(name)))
 	})
 }
 
-// unsaid is the value of an attribute that a create or a put does not give: its
+// unsaidValue is the value of an attribute that a create or a put does not give: its
 // default, or a generated value. A generated value stays once a row has it.
-func (c *checked) unsaid(a *model.Attribute, was value.Item) value.Value {
+func (c *checked) unsaidValue(a *model.Attribute, was value.Item) value.Value {
 	v, ok := c.fresh[a.Name]
 	if !ok {
 		return a.Default
@@ -66,9 +66,9 @@ func (c *checked) unsaid(a *model.Attribute, was value.Item) value.Value {
 	return v
 }
 
-// compute makes the computed attributes: all of them, or only those whose sources are
+// computeAttributes makes the computed attributes: all of them, or only those whose sources are
 // given.
-func (c *checked) compute(row value.Item, all bool) value.Item {
+func (c *checked) computeAttributes(row value.Item, all bool) value.Item {
 	for _, a := range c.Attributes {
 		if a.Computed != nil && (all || c.givesAny(a.Computed.Fields())) {
 			row = row.With(value.Attr{Name: a.Name, Value: a.Computed.Value(row)})
@@ -82,15 +82,15 @@ func (c *checked) givesAny(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := c.given.find(name); return ok })
 }
 
-// stays reports whether a put leaves the attribute as it is. It does for attributes
+// isLeftByPut reports whether a put leaves the attribute as it is. It does for attributes
 // that no model declares, and for hidden ones that are not given, because no caller
 // could have read them.
-func (c *checked) stays(name string) bool {
+func (c *checked) isLeftByPut(name string) bool {
 	if a := c.attrs[name]; a != nil {
 		_, given := c.given.find(name)
 		return a.Hidden && !given
 	}
-	return !c.owns(name)
+	return !c.isOwned(name)
 }
 
 // indexKeys makes the keys of the indexes: all of them, or only those that contain a
@@ -100,10 +100,10 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	var room [8]value.Attr
 	made, from := room[:0], 0
 	get := func(k *model.KeyTemplate, name string) value.Value {
-		v := c.field(row, name)
+		v := c.fieldOf(row, name)
 		for i := range from {
 			if made[i].Name == name {
-				v = c.typed(made[i].Value, name)
+				v = c.typedValue(made[i].Value, name)
 			}
 		}
 		if _, given := c.given.find(name); !given && slices.Contains(c.only, name) {
@@ -120,7 +120,7 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 		for _, k := range templates {
 			v, ok := k.Build(func(name string) value.Value { return get(k, name) })
 			made = append(made, value.Attr{Name: k.Attr.Name, Value: v})
-			whole, touched = whole && ok, touched || c.touches(k)
+			whole, touched = whole && ok, touched || c.isTouched(k)
 		}
 		if !touched {
 			made = made[:from]
@@ -135,22 +135,22 @@ func (c *checked) indexKeys(row value.Item, all bool) value.Item {
 	return value.NewItem(append(row, made...)...)
 }
 
-// touches reports whether a field that the template uses is given. Fields that are part
+// isTouched reports whether a field that the template uses is given. Fields that are part
 // of the row's own key never change and do not count.
-func (c *checked) touches(k *model.KeyTemplate) bool {
+func (c *checked) isTouched(k *model.KeyTemplate) bool {
 	return slices.ContainsFunc(k.Template.Names(), func(name string) bool {
 		_, given := c.given.find(name)
 		return given && !slices.Contains(c.named, name)
 	})
 }
 
-// field is the value of one of the row's names.
-func (c *checked) field(row value.Item, name string) value.Value {
-	return c.typed(row.Get(name), name)
+// fieldOf is the value of one of the row's names.
+func (c *checked) fieldOf(row value.Item, name string) value.Value {
+	return c.typedValue(row.Get(name), name)
 }
 
-// typed is the value v that a row has for a name, or the value given if it has none.
-func (c *checked) typed(v value.Value, name string) value.Value {
+// typedValue is the value v that a row has for a name, or the value given if it has none.
+func (c *checked) typedValue(v value.Value, name string) value.Value {
 	if !v.IsMissing() {
 		return v
 	}
@@ -160,46 +160,46 @@ func (c *checked) typed(v value.Value, name string) value.Value {
 	return value.Value{}
 }
 
-// computed is the reason for refusing a value that the model computes, with the value that it would
+// whyComputed is the reason for refusing a value that the model computes, with the value that it would
 // have.
-func computed(v value.Value) string {
+func whyComputed(v value.Value) string {
 	if v.IsMissing() {
 		return "is computed: leave it out"
 	}
-	return "is computed, and would be " + describe(v) + ": leave it out"
+	return "is computed, and would be " + describeValue(v) + ": leave it out"
 }
 
-// verify checks a finished row and reports what is wrong with it.
+// verifyRow checks a finished row and reports what is wrong with it.
 // It sees the whole row, with what the row had before, so problems that only both together have are
 // found here.
-func (c *checked) verify(row value.Item) *Refusal {
+func (c *checked) verifyRow(row value.Item) *Refusal {
 	var r Refusal
 	for _, a := range c.echo {
 		if have := row.Get(a.Name); c.Hides(a.Name) || !value.Same(have, a.Value) { // a right guess of a hidden one would tell it
 			if c.Hides(a.Name) {
 				have = value.Value{}
 			}
-			r.add(c.pointer(a.Name), computed(have))
+			r.addProblem(c.pointerTo(a.Name), whyComputed(have))
 		}
 	}
 	for _, a := range c.Attributes {
 		if a.Required && a.Hidden && c.Op != Update && !row.Has(a.Name) {
-			r.add(c.pointer(a.Name), "is required")
+			r.addProblem(c.pointerTo(a.Name), "is required")
 		}
 	}
 	for _, name := range c.only {
 		if v, given := c.given.find(name); given && v.Kind() != value.Null && c.Field(name).Stored(row).IsMissing() {
-			r.add(c.pointer(name), "stands only in a key of index "+strings.Join(c.indexed[name], ", ")+", which needs a value for each of its names")
+			r.addProblem(c.pointerTo(name), "stands only in a key of index "+strings.Join(c.indexed[name], ", ")+", which needs a value for each of its names")
 		}
 	}
 	if row.Size() > store.MaxSortBytes {
-		c.long(&r, row)
+		c.checkKeyLengths(&r, row)
 	}
 	if len(r.Problems) == 0 && c.Table.Classify(row) != c.Entity {
-		r.add("", "does not make a row of "+c.Name)
+		r.addProblem("", "does not make a row of "+c.Name)
 	}
 	if len(r.Problems) > 0 {
 		return &r
 	}
-	return c.heavy(row)
+	return c.checkSize(row)
 }

@@ -19,15 +19,15 @@ func ReadItem(text []byte) (value.Item, error) { return readItem(text, 0) }
 // itself.
 func readItem(text []byte, depth int) (value.Item, error) {
 	d := reader{jsontext.NewDecoder(bytes.NewBuffer(text))}
-	v, err := d.value(depth)
+	v, err := d.readValue(depth)
 	if err == nil {
-		err = d.end()
+		err = d.checkEnd()
 	}
 	if err != nil {
 		return nil, err
 	}
 	if v.Kind() != value.Map {
-		return nil, refuse(Invalid, "", "must be a JSON object, not %s", describe(v))
+		return nil, newRefusal(Invalid, "", "must be a JSON object, not %s", describeValue(v))
 	}
 	return v.Item(), nil
 }
@@ -41,14 +41,14 @@ func ReadCommand(line []byte) (c Command, err error) {
 		return c, inItem(err)
 	}
 	r := &Refusal{}
-	say := func(reason string) { r.add("", reason) }
+	say := func(reason string) { r.addProblem("", reason) }
 	text := func(name string, into *string) {
 		switch v := it.Get(name); v.Kind() {
 		case value.Missing:
 		case value.String:
 			*into = v.Text()
 		default:
-			say(name + " must be a text, not " + describe(v))
+			say(name + " must be a text, not " + describeValue(v))
 		}
 	}
 	optional := func(name string, into *string) {
@@ -68,13 +68,13 @@ func ReadCommand(line []byte) (c Command, err error) {
 	case value.String: // which may be the whole item
 		say("item must be an object, not a text")
 	default:
-		say("item must be an object, not " + describe(v))
+		say("item must be an object, not " + describeValue(v))
 	}
 	for _, a := range it {
 		switch a.Name {
 		case "op", "entity", "item", "idempotencyKey", "ifMatch":
 		default:
-			say("a command has no " + quoted(a.Name) + "; it has op, entity, item, idempotencyKey and ifMatch")
+			say("a command has no " + quoteText(a.Name) + "; it has op, entity, item, idempotencyKey and ifMatch")
 		}
 	}
 	if len(r.Problems) > 0 {
@@ -107,35 +107,35 @@ func inItem(err error) error {
 // reader reads JSON into values.
 type reader struct{ *jsontext.Decoder }
 
-// wrong is the *Refusal for an error of the decoder.
-func (d reader) wrong(err error) error {
+// asRefusal is the *Refusal for an error of the decoder.
+func (d reader) asRefusal(err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF):
-		return refuse(NotJSON, "", "there is nothing where JSON should be")
+		return newRefusal(NotJSON, "", "there is nothing where JSON should be")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		return refuse(Invalid, string(syntax.JSONPointer), "is there twice")
+		return newRefusal(Invalid, string(syntax.JSONPointer), "is there twice")
 	case errors.As(err, &syntax):
-		return refuse(NotJSON, string(syntax.JSONPointer), "is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+		return newRefusal(NotJSON, string(syntax.JSONPointer), "is not JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	}
-	return refuse(NotJSON, "", "is not JSON: %v", err)
+	return newRefusal(NotJSON, "", "is not JSON: %v", err)
 }
 
-// end returns an error if something follows the value.
-func (d reader) end() error {
+// checkEnd returns an error if something follows the value.
+func (d reader) checkEnd() error {
 	if _, err := d.ReadToken(); err == nil || !errors.Is(err, io.EOF) {
-		return refuse(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
+		return newRefusal(NotJSON, "", "goes on after its end, at byte %d", d.InputOffset())
 	}
 	return nil
 }
 
-// value reads the value that comes next, at this depth.
+// readValue reads the value that comes next, at this depth.
 // A number that has more than 38 digits is refused, never rounded. Problems are at the JSON pointer
 // of the value.
-func (d reader) value(depth int) (value.Value, error) {
+func (d reader) readValue(depth int) (value.Value, error) {
 	t, err := d.ReadToken()
 	if err != nil {
-		return value.Value{}, d.wrong(err)
+		return value.Value{}, d.asRefusal(err)
 	}
 	switch t.Kind() {
 	case '"':
@@ -147,29 +147,29 @@ func (d reader) value(depth int) (value.Value, error) {
 	case '0':
 		n, err := value.ParseNumber(t.String())
 		if err != nil {
-			return n, refuse(Invalid, string(d.StackPointer()), "is a number that no table holds: %v", err)
+			return n, newRefusal(Invalid, string(d.StackPointer()), "is a number that no table holds: %v", err)
 		}
 		return n, nil
 	}
 	if depth > value.MaxDepth {
-		return value.Value{}, refuse(Invalid, string(d.StackPointer()), "stands %d levels deep, %d are possible", depth, value.MaxDepth)
+		return value.Value{}, newRefusal(Invalid, string(d.StackPointer()), "stands %d levels deep, %d are possible", depth, value.MaxDepth)
 	}
 	if t.Kind() == '{' {
-		return d.object(depth + 1)
+		return d.readObject(depth + 1)
 	}
-	return d.array(depth + 1)
+	return d.readArray(depth + 1)
 }
 
-// object reads a map up to its end, behind the opening bracket.
-func (d reader) object(depth int) (value.Value, error) {
+// readObject reads a map up to its end, behind the opening bracket.
+func (d reader) readObject(depth int) (value.Value, error) {
 	var attrs []value.Attr
 	for d.PeekKind() != '}' {
 		t, err := d.ReadToken()
 		if err != nil {
-			return value.Value{}, d.wrong(err)
+			return value.Value{}, d.asRefusal(err)
 		}
 		name := t.String() // before the token is gone
-		v, err := d.value(depth)
+		v, err := d.readValue(depth)
 		if err != nil {
 			return v, err
 		}
@@ -179,11 +179,11 @@ func (d reader) object(depth int) (value.Value, error) {
 	return value.OfMap(value.NewItem(attrs...)), err
 }
 
-// array reads a list up to its end, behind the opening bracket.
-func (d reader) array(depth int) (value.Value, error) {
+// readArray reads a list up to its end, behind the opening bracket.
+func (d reader) readArray(depth int) (value.Value, error) {
 	var vs []value.Value
 	for d.PeekKind() != ']' {
-		v, err := d.value(depth)
+		v, err := d.readValue(depth)
 		if err != nil {
 			return v, err
 		}

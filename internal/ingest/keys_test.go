@@ -104,7 +104,7 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 			item = append(item, value.Attr{Name: a.Name, Value: fitting(a, value.OfString(names[0]))})
 		}
 	}
-	c, r := f.check(Command{Op: Create, Item: value.NewItem(item...)}, env{time.Unix(0, 0), func() string { return "new" }})
+	c, r := f.checkItem(Command{Op: Create, Item: value.NewItem(item...)}, env{time.Unix(0, 0), func() string { return "new" }})
 	if r != nil {
 		return
 	}
@@ -112,7 +112,7 @@ func row(t *testing.T, f *form, names []string, made map[string]string) {
 		t.Errorf("%s: a key of %d and %d bytes is taken", f.Name, len(p.Text()), len(q.Text()))
 	}
 	ours(t, c, made)
-	if _, r := c.image(nil); r != nil && r.Kind != TooLarge && !strings.Contains(r.Error(), "bytes long") {
+	if _, r := c.imageOf(nil); r != nil && r.Kind != TooLarge && !strings.Contains(r.Error(), "bytes long") {
 		t.Errorf("%s %q: %v", f.Name, given, r)
 	}
 	for i, kt := range f.PrimaryKey() {
@@ -215,9 +215,9 @@ func FuzzReadCommand(f *testing.F) {
 			return
 		}
 		for _, w := range writers {
-			checked, r := w.check(c, env{time.Unix(0, 0), func() string { return "new" }})
+			checked, r := w.checkCommand(c, env{time.Unix(0, 0), func() string { return "new" }})
 			if r == nil {
-				checked.plan(&known{facts: newFacts(0), now: time.Unix(0, 0), newID: func() string { return "new" }})
+				checked.planCommand(&known{facts: newFacts(0), now: time.Unix(0, 0), newID: func() string { return "new" }})
 			} else if len(r.Problems) == 0 {
 				t.Fatalf("refused without a reason: %s", line)
 			}

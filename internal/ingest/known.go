@@ -20,8 +20,8 @@ func newFacts(n int) *facts {
 	return &facts{rows: make(map[string]value.Item, n), found: map[string][]store.Ref{}}
 }
 
-// learn notes a row as it was read, nil if it does not exist. A later reading replaces it.
-func (f *facts) learn(ref store.Ref, row value.Item) { f.rows[nameOf(ref)] = row }
+// noteRow notes a row as it was read, nil if it does not exist. A later reading replaces it.
+func (f *facts) noteRow(ref store.Ref, row value.Item) { f.rows[nameOf(ref)] = row }
 
 // nameOf names a row. Different rows have different names.
 func nameOf(ref store.Ref) string {
@@ -51,8 +51,8 @@ type find struct {
 	keep func(row value.Item) bool
 }
 
-// row is a row as it is known; false means that it has to be read first.
-func (k *known) row(ref store.Ref) (value.Item, bool) {
+// knownRow is a row as it is known; false means that it has to be read first.
+func (k *known) knownRow(ref store.Ref) (value.Item, bool) {
 	name := nameOf(ref)
 	row, ok := k.rows[name]
 	if k.used = append(k.used, name); !ok {
@@ -61,9 +61,9 @@ func (k *known) row(ref store.Ref) (value.Item, bool) {
 	return row, ok
 }
 
-// there is the row at the command's key. A row that a create is to make is assumed
+// rowAtKey is the row at the command's key. A row that a create is to make is assumed
 // missing until a write finds it.
-func (c *checked) there(k *known) (row value.Item, ok bool) {
+func (c *checked) rowAtKey(k *known) (row value.Item, ok bool) {
 	row, ok = k.rows[c.name]
 	if k.used = append(k.used, c.name); !ok && (k.sure || c.Op != Create) {
 		k.open = append(k.open, c.ref)
@@ -72,9 +72,9 @@ func (c *checked) there(k *known) (row value.Item, ok bool) {
 	return row, true
 }
 
-// find returns the rows that an index returned; false means that it has to be asked
+// foundRows returns the rows that an index returned; false means that it has to be asked
 // first.
-func (k *known) find(q find) ([]store.Ref, bool) {
+func (k *known) foundRows(q find) ([]store.Ref, bool) {
 	refs, ok := k.found[q.name]
 	if !ok {
 		k.finds = append(k.finds, q)
@@ -82,5 +82,5 @@ func (k *known) find(q find) ([]store.Ref, bool) {
 	return refs, ok
 }
 
-// waiting reports whether the plan asked for something that has not been read yet.
-func (k *known) waiting() bool { return len(k.open)+len(k.finds) > 0 }
+// isWaiting reports whether the plan asked for something that has not been read yet.
+func (k *known) isWaiting() bool { return len(k.open)+len(k.finds) > 0 }

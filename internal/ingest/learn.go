@@ -8,21 +8,21 @@ import (
 	"weir/internal/store"
 )
 
-// decide plans tasks. It reads the rows that the plans ask for until they ask for no
+// planTasks plans tasks. It reads the rows that the plans ask for until they ask for no
 // more.
-func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
+func (b *batch) planTasks(ctx context.Context, todo []*task, f *facts) error {
 	for len(todo) > 0 {
 		var open []*task
 		for _, t := range todo {
 			t.known = known{facts: f, now: b.now, newID: b.NewID, sure: t.known.sure}
-			if t.plan = t.checked.plan(&t.known); t.known.waiting() {
+			if t.plan = t.checked.planCommand(&t.known); t.known.isWaiting() {
 				open = append(open, t)
 			}
 		}
-		if err := b.read(ctx, open, f); err != nil {
+		if err := b.readRows(ctx, open, f); err != nil {
 			return err
 		}
-		if err := b.find(ctx, open, f); err != nil {
+		if err := b.queryIndexes(ctx, open, f); err != nil {
 			return err
 		}
 		todo = open
@@ -30,9 +30,9 @@ func (b *batch) decide(ctx context.Context, todo []*task, f *facts) error {
 	return nil
 }
 
-// read reads, in one call, all rows that tasks ask for.
+// readRows reads, in one call, all rows that tasks ask for.
 // Reads are strong. A row that several tasks ask for is read once.
-func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
+func (b *batch) readRows(ctx context.Context, todo []*task, f *facts) error {
 	var refs []store.Ref
 	asked := map[string]bool{}
 	for _, t := range todo {
@@ -50,14 +50,14 @@ func (b *batch) read(ctx context.Context, todo []*task, f *facts) error {
 		return err
 	}
 	for i, ref := range refs {
-		f.learn(ref, rows[i])
+		f.noteRow(ref, rows[i])
 	}
 	return nil
 }
 
-// find sends indexes the queries that tasks ask for.
+// queryIndexes sends indexes the queries that tasks ask for.
 // Queries of different tasks run side by side, at most maxAtOnce of them.
-func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
+func (b *batch) queryIndexes(ctx context.Context, todo []*task, f *facts) error {
 	type question struct {
 		find
 		table *model.Table
@@ -73,7 +73,7 @@ func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 		}
 	}
 	err := parallel.Do(len(all), maxAtOnce, func(i int) (err error) {
-		all[i].refs, err = b.having(ctx, all[i].table, all[i].find)
+		all[i].refs, err = b.queryIndex(ctx, all[i].table, all[i].find)
 		return err
 	})
 	if err != nil {
@@ -85,9 +85,9 @@ func (b *batch) find(ctx context.Context, todo []*task, f *facts) error {
 	return nil
 }
 
-// having asks an index one query, page after page, and returns the references of the
+// queryIndex asks an index one query, page after page, and returns the references of the
 // rows that the query keeps.
-func (b *batch) having(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
+func (b *batch) queryIndex(ctx context.Context, table *model.Table, q find) (refs []store.Ref, err error) {
 	for row, err := range store.EachRow(ctx, b.Store, q.Query) {
 		if err != nil {
 			return nil, err

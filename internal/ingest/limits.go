@@ -9,21 +9,21 @@ import (
 	"weir/internal/value"
 )
 
-// derivable refuses a row from which something can never be derived. Such a change
+// checkDerivable refuses a row from which something can never be derived. Such a change
 // would stay a dead letter for ever, and the program that wrote the row would never be
 // told.
-func (c *checked) derivable(old, row value.Item) *Refusal {
+func (c *checked) checkDerivable(old, row value.Item) *Refusal {
 	if !c.leads {
 		return nil
 	}
 	change := projections.PlannedChange(c.Table, c.ref, old, row, 0)
 	var r Refusal
 	for _, x := range kinds.Excesses(c.model, &change) {
-		at := c.largest(row)
+		at := c.largestAttribute(row)
 		if len(x.Fields) > 0 {
-			at = c.pointer(c.longest(row, x.Fields))
+			at = c.pointerTo(c.longestName(row, x.Fields))
 		}
-		r.add(at, x.Reason)
+		r.addProblem(at, x.Reason)
 	}
 	if len(r.Problems) == 0 {
 		return nil
@@ -31,34 +31,34 @@ func (c *checked) derivable(old, row value.Item) *Refusal {
 	return &r
 }
 
-// longest is the name with the longest text.
-func (c *checked) longest(row value.Item, names []string) string {
-	return slices.MaxFunc(names, func(a, b string) int { return len(c.text(row, a)) - len(c.text(row, b)) })
+// longestName is the name with the longest text.
+func (c *checked) longestName(row value.Item, names []string) string {
+	return slices.MaxFunc(names, func(a, b string) int { return len(c.textOf(row, a)) - len(c.textOf(row, b)) })
 }
 
-// text is the given value of a name as text or, if none is given, the row's.
-func (c *checked) text(row value.Item, name string) string {
+// textOf is the given value of a name as text or, if none is given, the row's.
+func (c *checked) textOf(row value.Item, name string) string {
 	if v, ok := c.given.find(name); ok {
 		return value.Scalar(v)
 	}
 	return value.Scalar(row.Get(name))
 }
 
-// heavy refuses a row that is too large for a table, counting what weir adds to it. The
+// checkSize refuses a row that is too large for a table, counting what weir adds to it. The
 // problem points to the largest attribute.
-func (c *checked) heavy(row value.Item) *Refusal {
+func (c *checked) checkSize(row value.Item) *Refusal {
 	if n := row.Size() + c.reserve; n > store.MaxItemBytes {
-		return refuse(TooLarge, c.largest(row), "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
+		return newRefusal(TooLarge, c.largestAttribute(row), "makes a row of %d bytes, %d are possible", n, store.MaxItemBytes)
 	}
 	return nil
 }
 
-// largest is the pointer to a row's largest attribute in the item.
-func (c *checked) largest(row value.Item) (at string) {
+// largestAttribute is the pointer to a row's largest attribute in the item.
+func (c *checked) largestAttribute(row value.Item) (at string) {
 	most := 0
 	for i := range row {
 		if n := row[i : i+1].Size(); n > most && c.attrs[row[i].Name] != nil {
-			at, most = c.pointer(row[i].Name), n
+			at, most = c.pointerTo(row[i].Name), n
 		}
 	}
 	return at

@@ -111,9 +111,9 @@ func (m *Mover) Move(ctx context.Context, requests []Request) ([]MigrationResult
 		todo[i] = &moveTask{Request: r, result: &out[i]}
 	}
 	all := todo
-	err := retry(ctx, "moving", func() (left string, err error) {
-		if todo, err = m.attempt(ctx, todo); err == nil && len(todo) == 0 {
-			todo = freed(all)
+	err := retryUntilDone(ctx, "moving", func() (left string, err error) {
+		if todo, err = m.tryOnce(ctx, todo); err == nil && len(todo) == 0 {
+			todo = freedTasks(all)
 		}
 		if err != nil || len(todo) == 0 {
 			return "", err
@@ -123,9 +123,9 @@ func (m *Mover) Move(ctx context.Context, requests []Request) ([]MigrationResult
 	return out, err
 }
 
-// freed returns the tasks that were refused because of a unique value, if another task
+// freedTasks returns the tasks that were refused because of a unique value, if another task
 // may have given a value back since.
-func freed(all []*moveTask) (again []*moveTask) {
+func freedTasks(all []*moveTask) (again []*moveTask) {
 	gave := false
 	for _, t := range all {
 		gave = gave || len(t.plan.frees) > 0 && len(t.plan.writes) > 0
@@ -150,18 +150,18 @@ type moveTask struct {
 	plan   movePlan
 }
 
-// attempt reads, plans and writes. It returns the tasks that are to be tried again.
+// tryOnce reads, plans and writes. It returns the tasks that are to be tried again.
 // It may be repeated at any time: it decides from the rows as they are then.
-func (m *Mover) attempt(ctx context.Context, todo []*moveTask) (again []*moveTask, err error) {
-	if err := m.read(ctx, todo); err != nil {
+func (m *Mover) tryOnce(ctx context.Context, todo []*moveTask) (again []*moveTask, err error) {
+	if err := m.readOldRows(ctx, todo); err != nil {
 		return nil, err
 	}
 	plans := make([]*movePlan, len(todo))
 	for i, t := range todo {
-		t.plan = m.begin(&t.Request)
+		t.plan = m.beginPlan(&t.Request)
 		plans[i] = &t.plan
 	}
-	if err := m.decide(ctx, plans); err != nil {
+	if err := m.finishPlans(ctx, plans); err != nil {
 		return nil, err
 	}
 	var writing []*moveTask
@@ -174,26 +174,26 @@ func (m *Mover) attempt(ctx context.Context, todo []*moveTask) (again []*moveTas
 			writing = append(writing, t)
 		}
 	}
-	more, err := m.write(ctx, writing)
+	more, err := m.writePlans(ctx, writing)
 	return append(again, more...), err
 }
 
-// decide finishes plans that begin has made, with the rows that they need.
+// finishPlans finishes plans that begin has made, with the rows that they need.
 // All rows of all plans are read in one call, strongly.
-func (m *Mover) decide(ctx context.Context, plans []*movePlan) error {
-	refs := seq.Flat(plans, func(p *movePlan) []store.Ref { return p.reads() })
+func (m *Mover) finishPlans(ctx context.Context, plans []*movePlan) error {
+	refs := seq.Flat(plans, func(p *movePlan) []store.Ref { return p.neededRows() })
 	rows, err := readAll(ctx, m.Store, refs)
 	if err != nil {
 		return err
 	}
 	for _, p := range plans {
-		p.finish(rows)
+		p.planWrites(rows)
 	}
-	return m.claim(ctx, plans)
+	return m.claimValues(ctx, plans)
 }
 
-// read reads the old rows that the requests do not bring.
-func (m *Mover) read(ctx context.Context, todo []*moveTask) error {
+// readOldRows reads the old rows that the requests do not bring.
+func (m *Mover) readOldRows(ctx context.Context, todo []*moveTask) error {
 	var refs []store.Ref
 	for _, t := range todo {
 		if t.Now == nil {
@@ -209,10 +209,10 @@ func (m *Mover) read(ctx context.Context, todo []*moveTask) error {
 	return err
 }
 
-// write writes each plan in a transaction of its own. It returns the tasks whose rows
+// writePlans writes each plan in a transaction of its own. It returns the tasks whose rows
 // have changed since they were read. A crash leaves each plan written whole or not at
 // all.
-func (m *Mover) write(ctx context.Context, todo []*moveTask) (again []*moveTask, err error) {
+func (m *Mover) writePlans(ctx context.Context, todo []*moveTask) (again []*moveTask, err error) {
 	errs := make([]error, len(todo))
 	atOnce := maxMovesAtOnce
 	if m.Alone {

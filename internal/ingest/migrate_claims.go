@@ -29,9 +29,9 @@ type held struct {
 	by    []store.Ref // rows that have the value, without the claim's own row
 }
 
-// holders reads claims, and the rows that have their values now: the rows that own the
+// readHolders reads claims, and the rows that have their values now: the rows that own the
 // claims and, for the first n claims, also the rows that the index returns.
-func holders(ctx context.Context, db store.Store, now time.Time, claims []Claim, n int) ([]held, error) {
+func readHolders(ctx context.Context, db store.Store, now time.Time, claims []Claim, n int) ([]held, error) {
 	out := make([]held, len(claims))
 	refs := seq.Map(claims, func(c Claim) store.Ref { return c.Ref })
 	rows, err := readAll(ctx, db, refs)
@@ -42,13 +42,13 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []Claim,
 	err = parallel.Do(len(claims), maxMovesAtOnce, func(i int) error {
 		c := &claims[i]
 		out[i].claim = rows[c.Ref.String()]
-		if owner, ok := c.Owner(out[i].claim); ok && !c.Mine(out[i].claim) {
+		if owner, ok := c.Owner(out[i].claim); ok && !c.IsOurs(out[i].claim) {
 			known[i] = append(known[i], owner)
 		}
 		if i >= n {
 			return nil
 		}
-		had, err := indexed(ctx, db, c)
+		had, err := indexedRows(ctx, db, c)
 		known[i] = append(known[i], had...)
 		return err
 	})
@@ -59,32 +59,32 @@ func holders(ctx context.Context, db store.Store, now time.Time, claims []Claim,
 		return nil, err
 	}
 	for i := range claims {
-		out[i].by = append(out[i].by, seq.Where(known[i], func(ref store.Ref) bool { return claims[i].Holds(rows[ref.String()], now) })...)
+		out[i].by = append(out[i].by, seq.Where(known[i], func(ref store.Ref) bool { return claims[i].HasValue(rows[ref.String()], now) })...)
 	}
 	return out, nil
 }
 
-// indexed returns the rows that the index has for a claim's value.
+// indexedRows returns the rows that the index has for a claim's value.
 // It reads all pages. An index is read eventually, so a row that was just written may be missing.
-func indexed(ctx context.Context, db store.Store, c *Claim) (out []store.Ref, err error) {
-	for rows, err := range store.Pages(ctx, db, c.Having()) {
+func indexedRows(ctx context.Context, db store.Store, c *Claim) (out []store.Ref, err error) {
+	for rows, err := range store.Pages(ctx, db, c.IndexQuery()) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, c.Had(rows)...)
+		out = append(out, c.HadBy(rows)...)
 	}
 	return out, nil
 }
 
-// shared is the message that another row has a claim's value.
-func shared(c *Claim, other store.Ref) string {
+// sharedMessage is the message that another row has a claim's value.
+func sharedMessage(c *Claim, other store.Ref) string {
 	return fmt.Sprintf("%s %s belongs to another row too: %s", c.Field, value.AppendPlain(nil, c.Value), other)
 }
 
-// claims notes which unique values a row takes and which it gives back when was, a row
+// noteClaims notes which unique values a row takes and which it gives back when was, a row
 // of e, becomes is, a row of into. e is nil if there was no row before, into is nil if
 // there is none afterwards.
-func (p *movePlan) claims(ref store.Ref, e *model.Entity, was value.Item, into *model.Entity, is value.Item) {
+func (p *movePlan) noteClaims(ref store.Ref, e *model.Entity, was value.Item, into *model.Entity, is value.Item) {
 	var before, after []Claim
 	if e != nil {
 		before = Claims(p.m.Model, e, ref, was)
@@ -101,9 +101,9 @@ func (p *movePlan) claims(ref store.Ref, e *model.Entity, was value.Item, into *
 	p.takes = append(p.takes, slices.DeleteFunc(after, in(before))...)
 }
 
-// claim adds to plans the writes of the claims that their rows take and give back. A
+// claimValues adds to plans the writes of the claims that their rows take and give back. A
 // plan is refused as a whole if another row has one of its values.
-func (m *Mover) claim(ctx context.Context, plans []*movePlan) error {
+func (m *Mover) claimValues(ctx context.Context, plans []*movePlan) error {
 	var takes, frees []Claim
 	for _, p := range plans {
 		takes, frees = append(takes, p.takes...), append(frees, p.frees...)
@@ -111,23 +111,23 @@ func (m *Mover) claim(ctx context.Context, plans []*movePlan) error {
 	if len(takes)+len(frees) == 0 {
 		return nil
 	}
-	known, err := holders(ctx, m.Store, m.now(), append(takes, frees...), len(takes))
+	known, err := readHolders(ctx, m.Store, m.now(), append(takes, frees...), len(takes))
 	if err != nil {
 		return fmt.Errorf("reading claims: %w", err)
 	}
 	taken, freed := known[:len(takes)], known[len(takes):]
 	first := map[string]*movePlan{} // by claim, the first plan that takes it
 	for _, p := range plans {
-		p.settle(taken[:len(p.takes)], freed[:len(p.frees)])
-		p.line(first)
+		p.settleClaims(taken[:len(p.takes)], freed[:len(p.frees)])
+		p.lineUp(first)
 		taken, freed = taken[len(p.takes):], freed[len(p.frees):]
 	}
 	return nil
 }
 
-// line puts a plan behind an earlier plan that takes one of the same claims. The plan
+// lineUp puts a plan behind an earlier plan that takes one of the same claims. The plan
 // is made again when the earlier one is done.
-func (p *movePlan) line(first map[string]*movePlan) {
+func (p *movePlan) lineUp(first map[string]*movePlan) {
 	if p.Outcome == Refused {
 		return
 	}
@@ -142,16 +142,16 @@ func (p *movePlan) line(first map[string]*movePlan) {
 	}
 }
 
-// settle makes the writes of the claims that the plan takes and gives back, from what
+// settleClaims makes the writes of the claims that the plan takes and gives back, from what
 // was read of them. A value that moves from one of the plan's rows to another takes one
 // write.
-func (p *movePlan) settle(takes, frees []held) {
+func (p *movePlan) settleClaims(takes, frees []held) {
 	var writes []store.Write
 	given := map[string]bool{}
 	for i, c := range p.takes {
 		for _, other := range takes[i].by {
 			if j := slices.IndexFunc(p.frees, func(f Claim) bool { return f.Ref.String() == c.Ref.String() && f.Row.String() == other.String() }); j < 0 {
-				p.MigrationResult = MigrationResult{Refused, c.Entity() + ": " + shared(&c, other)}
+				p.MigrationResult = MigrationResult{Refused, c.Entity() + ": " + sharedMessage(&c, other)}
 				p.writes, p.clash = nil, true
 				return
 			}
@@ -173,14 +173,14 @@ type claiming struct {
 	of Filling
 }
 
-// claim takes the claims that rows lack on their unique values. If two rows have the
+// takeClaims takes the claims that rows lack on their unique values. If two rows have the
 // same value, it does not decide between them: it reports the second one.
-func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item, counts map[string]int) error {
+func (b *Backfill) takeClaims(ctx context.Context, t *model.Table, rows []value.Item, counts map[string]int) error {
 	var todo []claiming
 	for _, row := range rows {
 		e := t.Classify(row)
 		key, ok := t.KeyOf(row)
-		if e == nil || !ok || !fillable(e) {
+		if e == nil || !ok || !mayLack(e) {
 			continue
 		}
 		ref := store.Ref{Table: t.Name, Key: key}
@@ -188,7 +188,7 @@ func (b *Backfill) claim(ctx context.Context, t *model.Table, rows []value.Item,
 			todo = append(todo, claiming{c, Filling{Entity: e, Row: ref}})
 		}
 	}
-	return retry(ctx, "claiming for", func() (left string, err error) {
+	return retryUntilDone(ctx, "claiming for", func() (left string, err error) {
 		if len(todo) == 0 {
 			return "", nil
 		}
@@ -208,18 +208,18 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 	if b.DryRun {
 		n = len(claims)
 	}
-	known, err := holders(ctx, b.Store, store.Clock(time.Now, b.Store)(), claims, n)
+	known, err := readHolders(ctx, b.Store, store.Clock(time.Now, b.Store)(), claims, n)
 	if err != nil {
 		return nil, fmt.Errorf("reading claims: %w", err)
 	}
 	var take []int
 	taken := map[string]bool{}
 	for i, c := range todo {
-		switch other := b.first(&c, known[i]); {
-		case c.Mine(known[i].claim):
+		switch other := b.keeperOf(&c, known[i]); {
+		case c.IsOurs(known[i].claim):
 		case other != nil:
 			counts[sharedCount]++
-			if c.of.Reason = shared(&c.Claim, *other); b.Each != nil {
+			if c.of.Reason = sharedMessage(&c.Claim, *other); b.Each != nil {
 				b.Each(c.of)
 			}
 		case taken[c.Ref.String()]:
@@ -232,14 +232,14 @@ func (b *Backfill) claimAll(ctx context.Context, todo []claiming, counts map[str
 		counts[claimsCount] += len(take)
 		return nil, nil
 	}
-	more, err := b.take(ctx, todo, known, take, counts)
+	more, err := b.takeSome(ctx, todo, known, take, counts)
 	return append(again, more...), err
 }
 
-// first is the row that keeps a value which several rows have: the row that owns the
+// keeperOf is the row that keeps a value which several rows have: the row that owns the
 // claim or, in a dry run, the first of the rows by key. It is nil if that is the
 // claiming row itself.
-func (b *Backfill) first(c *claiming, known held) *store.Ref {
+func (b *Backfill) keeperOf(c *claiming, known held) *store.Ref {
 	if len(known.by) == 0 {
 		return nil
 	}
@@ -250,13 +250,13 @@ func (b *Backfill) first(c *claiming, known held) *store.Ref {
 	return &least
 }
 
-// take takes claims, a few at a time, for rows that still have their values. It returns
+// takeSome takes claims, a few at a time, for rows that still have their values. It returns
 // those that are to be read again, because another writer was faster.
-func (b *Backfill) take(ctx context.Context, todo []claiming, known []held, which []int, counts map[string]int) (again []claiming, err error) {
+func (b *Backfill) takeSome(ctx context.Context, todo []claiming, known []held, which []int, counts map[string]int) (again []claiming, err error) {
 	errs := make([]error, len(which))
 	_ = parallel.Do(len(which), maxMovesAtOnce, func(i int) error {
 		c := &todo[which[i]]
-		errs[i] = b.Store.Transact(ctx, []store.Write{c.Still(), c.Take(known[which[i]].claim, uuid.NewString())})
+		errs[i] = b.Store.Transact(ctx, []store.Write{c.StillHasValue(), c.Take(known[which[i]].claim, uuid.NewString())})
 		return nil
 	})
 	var rows []store.Ref
@@ -272,5 +272,5 @@ func (b *Backfill) take(ctx context.Context, todo []claiming, known []held, whic
 		}
 	}
 	now, err := readAll(ctx, b.Store, rows)
-	return slices.DeleteFunc(again, func(c claiming) bool { return !c.Holds(now[c.of.Row.String()], store.Clock(time.Now, b.Store)()) }), err
+	return slices.DeleteFunc(again, func(c claiming) bool { return !c.HasValue(now[c.of.Row.String()], store.Clock(time.Now, b.Store)()) }), err
 }

@@ -8,28 +8,28 @@ import (
 	"weir/internal/value"
 )
 
-// flat is the item with the members of nested objects under the names of their
+// flattenItem is the item with the members of nested objects under the names of their
 // attributes. It notes where they were given, so that problems point there.
-func (c *checked) flat(it value.Item, r *Refusal) value.Item {
+func (c *checked) flattenItem(it value.Item, r *Refusal) value.Item {
 	if len(c.Nested) == 0 {
 		return it
 	}
 	c.at = map[string]string{}
 	var out []value.Attr
 	for _, a := range it {
-		prefix := c.nested(a.Name)
+		prefix := c.nestedPrefix(a.Name)
 		switch {
 		case prefix == "":
 			out = append(out, a)
 			continue
 		case a.Value.Kind() != value.Map:
-			r.add(Pointer(a.Name), c.noObject(prefix, a.Value))
+			r.addProblem(Pointer(a.Name), c.noObject(prefix, a.Value))
 			continue
 		}
 		for _, m := range a.Value.Item() {
 			name := prefix + "." + m.Name
 			if c.at[name] = Pointer(a.Name, m.Name); it.Has(name) {
-				r.add(c.at[name], "is given twice: as "+name+" too")
+				r.addProblem(c.at[name], "is given twice: as "+name+" too")
 				continue
 			}
 			out = append(out, value.Attr{Name: name, Value: m.Value})
@@ -43,12 +43,12 @@ func (c *checked) noObject(prefix string, v value.Value) string {
 	if slices.ContainsFunc(c.Attributes, func(a *model.Attribute) bool { return a.Hidden && strings.HasPrefix(a.Name, prefix+".") }) {
 		v = value.OfString(model.HiddenText)
 	}
-	return unless(false, v, "must be an object")
+	return reasonUnless(false, v, "must be an object")
 }
 
-// nested is the prefix that a member of a request stands for, "" if it is none of the flattened
+// nestedPrefix is the prefix that a member of a request stands for, "" if it is none of the flattened
 // ones.
-func (f *form) nested(member string) (prefix string) {
+func (f *form) nestedPrefix(member string) (prefix string) {
 	for _, n := range f.Nested {
 		if n.Member == member {
 			return n.Prefix

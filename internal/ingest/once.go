@@ -21,17 +21,17 @@ type record struct {
 	row *checked // the row of the model; nil for our table
 }
 
-// record is nil for a command without a key. The TTL of a record in a row of the model
+// recordFor is nil for a command without a key. The TTL of a record in a row of the model
 // is computed from now, the time when the key is used, whatever times the command's row
 // has.
-func (c *checked) record(now time.Time) (*record, *Refusal) {
+func (c *checked) recordFor(now time.Time) (*record, *Refusal) {
 	switch {
 	case c.key == "":
 		return nil, nil
 	case c.Once == nil || c.Op != Create:
 		return &record{Ref: owntable.CommandResult(c.model.Name, c.key)}, nil
 	}
-	is, r := c.image(nil)
+	is, r := c.imageOf(nil)
 	if r != nil {
 		return nil, r
 	}
@@ -39,14 +39,14 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 	for _, a := range c.Once.Set {
 		v := a.Expr.Const
 		if f := a.Expr.Field; f != nil {
-			v = c.field(is, f.Name)
+			v = c.fieldOf(is, f.Name)
 		}
 		item = append(item, value.Attr{Name: a.Name, Value: v})
 	}
 	if name := c.keeps.lifeFrom(); name != "" {
 		item = append(item, value.Attr{Name: name, Value: timeStamp(now)})
 	}
-	row, r := c.keeps.check(Command{Op: Create, Item: value.NewItem(item...)}, env{})
+	row, r := c.keeps.checkItem(Command{Op: Create, Item: value.NewItem(item...)}, env{})
 	if r != nil {
 		for i := range r.Problems {
 			at, reason := c.keptFrom(r.Problems[i])
@@ -62,7 +62,7 @@ func (c *checked) record(now time.Time) (*record, *Refusal) {
 func (c *checked) keptFrom(p Problem) (at, reason string) {
 	for _, a := range c.Once.Set {
 		if f := a.Expr.Field; f != nil && p.Pointer == Pointer(a.Name) {
-			return c.pointer(f.Name), p.Reason
+			return c.pointerTo(f.Name), p.Reason
 		}
 	}
 	return "", p.String()
@@ -76,11 +76,11 @@ func (f *form) lifeFrom() string {
 	return ""
 }
 
-// repeated answers a command whose key was used before.
+// answerRepeated answers a command whose key was used before.
 // A key counts for 48 hours from its use. The same key with another command is refused: used is
 // true then, and the plan has the error.
-func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
-	row, ok := k.row(rec.Ref)
+func (c *checked) answerRepeated(rec *record, k *known) (p plan, used bool) {
+	row, ok := k.knownRow(rec.Ref)
 	if !ok || row == nil {
 		return plan{}, false
 	}
@@ -101,10 +101,10 @@ func (c *checked) repeated(rec *record, k *known) (p plan, used bool) {
 		p.done = Done(was.Done)
 	}
 	if hash := row.Get(owntable.OnceHash); !hash.IsMissing() && hash.Text() != c.hash {
-		return plan{err: refuse(Reused, "", "the idempotency key came with another command before")}, true
+		return plan{err: newRefusal(Reused, "", "the idempotency key came with another command before")}, true
 	}
 	if p.repeated = true; ok {
-		if there, read := k.row(target); read && there != nil && c.Table.Classify(there) == c.Entity {
+		if there, read := k.knownRow(target); read && there != nil && c.Table.Classify(there) == c.Entity {
 			p.row = there
 		}
 	}
@@ -125,17 +125,17 @@ func (c *checked) ledTo(row value.Item) (store.Ref, bool) {
 	return store.Ref{Table: c.Table.Name, Key: key}, ok
 }
 
-// remember adds the record to a plan.
+// planRecord adds the record to a plan.
 // The record is written in the transaction of the command, on condition that the key is as it was
 // read; so of two requests with one key, one is planned again and finds the other's record.
-func (c *checked) remember(p *plan, rec *record, k *known) {
-	was, _ := k.row(rec.Ref)
+func (c *checked) planRecord(p *plan, rec *record, k *known) {
+	was, _ := k.knownRow(rec.Ref)
 	if rec.row == nil {
 		is := owntable.OnceRow{Hash: c.hash, Done: string(p.done), Table: c.ref.Table, Key: c.Table.Item(c.ref.Key)}
 		p.writes = append(p.writes, owntable.OnceFrom(was).Becomes(rec.Ref, is, k.now))
 		return
 	}
-	is, r := rec.row.image(nil)
+	is, r := rec.row.imageOf(nil)
 	if r != nil {
 		p.err = r
 		return
@@ -145,7 +145,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 		If: store.Cond{{{Attr: rec.row.Table.Key.Partition.Name, Is: store.Absent}}},
 	}
 	if was != nil {
-		w.If = rec.row.guard(was, rec.row.watched())
+		w.If = rec.row.guardCondition(was, rec.row.watchedAttributes())
 	}
 	p.writes = append(p.writes, w)
 }
@@ -155,7 +155,7 @@ func (c *checked) remember(p *plan, rec *record, k *known) {
 func (c *checked) takeKey(given string, r *Refusal) {
 	c.key = given
 	if len(given) > maxKey {
-		r.add("", "has an idempotency key of "+number(len(given))+" bytes, "+number(maxKey)+" are possible")
+		r.addProblem("", "has an idempotency key of "+formatNumber(len(given))+" bytes, "+formatNumber(maxKey)+" are possible")
 		return
 	}
 	if c.Once == nil || c.Op != Create {
@@ -164,7 +164,7 @@ func (c *checked) takeKey(given string, r *Refusal) {
 	name := c.Once.Key.Name
 	switch in := c.given.get(name).Text(); {
 	case given != "" && in != "" && in != given:
-		r.add(c.pointer(name), "is not the idempotency key that the command came with")
+		r.addProblem(c.pointerTo(name), "is not the idempotency key that the command came with")
 	case given != "":
 		c.given.set(name, value.OfString(given))
 	default:

@@ -41,9 +41,9 @@ type touch struct {
 // manner, the number of the step plus one.
 type steps map[string][manners]int32
 
-// place puts a task into the first step after all earlier tasks that it waits for.
-func (s steps) place(touches []touch) (step int32) {
-	step = s.after(touches)
+// placeTask puts a task into the first step after all earlier tasks that it waits for.
+func (s steps) placeTask(touches []touch) (step int32) {
+	step = s.stepAfter(touches)
 	for _, t := range touches {
 		last := s[t.name]
 		last[t.how] = max(last[t.how], step+1)
@@ -52,9 +52,9 @@ func (s steps) place(touches []touch) (step int32) {
 	return step
 }
 
-// after is the first step after all tasks that this one waits for: 0 if it waits for
+// stepAfter is the first step after all tasks that this one waits for: 0 if it waits for
 // none.
-func (s steps) after(touches []touch) (step int32) {
+func (s steps) stepAfter(touches []touch) (step int32) {
 	for _, t := range touches {
 		for how, last := range s[t.name] {
 			if manner(how) != t.how || t.how == writes {
@@ -65,9 +65,9 @@ func (s steps) after(touches []touch) (step int32) {
 	return step
 }
 
-// follow updates the facts to what a task's plan leaves, and notes what the task
+// followTask updates the facts to what a task's plan leaves, and notes what the task
 // touches. nth tells the task from the others.
-func (w *Writer) follow(t *task, f *facts, nth int) error {
+func (w *Writer) followTask(t *task, f *facts, nth int) error {
 	t.touches = seq.Map(t.known.used, func(name string) touch { return touch{name, reads} })
 	if t.plan.err != nil {
 		return nil
@@ -111,9 +111,9 @@ func leadsTo(c *projections.Change) (out []touch) {
 	return append(out, seq.Map(feed.FoldNotifications(c, nil), func(t feed.Notification) touch { return touch{"list " + t.List, tells} })...)
 }
 
-// leading returns the tables with rows from which other rows are made, or that have
+// leadingTables returns the tables with rows from which other rows are made, or that have
 // followers.
-func leading(m *model.Model) map[string]bool {
+func leadingTables(m *model.Model) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range m.Entities {
 		if len(e.Rules)+len(e.Subscribes) > 0 {

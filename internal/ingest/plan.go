@@ -25,22 +25,22 @@ type plan struct {
 // writeOwn adds the write of the command's own row, before all others.
 func (p *plan) writeOwn(w store.Write) { p.own, p.writes = true, slices.Insert(p.writes, 0, w) }
 
-// plan decides the command by what is known.
+// planCommand decides the command by what is known.
 // It is pure: it does no I/O, and the same known rows give the same plan. It may ask for more in k,
 // and is then called again.
-func (c *checked) plan(k *known) plan {
-	rec, r := c.record(k.now)
+func (c *checked) planCommand(k *known) plan {
+	rec, r := c.recordFor(k.now)
 	if r != nil {
 		return plan{err: r}
 	}
 	if rec != nil {
-		if p, used := c.repeated(rec, k); used || k.waiting() {
+		if p, used := c.answerRepeated(rec, k); used || k.isWaiting() {
 			return p
 		}
 	}
-	p := c.decide(k)
+	p := c.planRow(k)
 	if p.err == nil && rec != nil {
-		c.remember(&p, rec, k)
+		c.planRecord(&p, rec, k)
 	}
 	if _, read := k.rows[c.name]; p.err != nil && !read {
 		k.open = append(k.open, c.ref) // that the row exists comes before any other refusal
@@ -48,66 +48,66 @@ func (c *checked) plan(k *known) plan {
 	return p
 }
 
-// decide plans the command's own row, without its idempotency key. The plan is
+// planRow plans the command's own row, without its idempotency key. The plan is
 // incomplete if k.waiting reports true afterwards.
-func (c *checked) decide(k *known) plan {
-	row, ok := c.there(k)
+func (c *checked) planRow(k *known) plan {
+	row, ok := c.rowAtKey(k)
 	if !ok {
 		return plan{}
 	}
 	if row != nil && c.Table.Classify(row) != c.Entity {
-		return c.other(row)
+		return c.planForeign(row)
 	}
 	live := row
 	if row != nil && c.view.Expired(row, k.now) {
 		live = nil
 	}
-	if r := c.matches(live); r != nil {
+	if r := c.checkIfMatch(live); r != nil {
 		return plan{err: r}
 	}
 	switch {
 	case c.Op == Delete && row == nil:
 		return plan{done: Unchanged}
 	case c.Op == Delete:
-		return c.remove(k, row, live)
+		return c.planDelete(k, row, live)
 	case c.Op == Update && live == nil:
-		return plan{err: refuse(Missing, "", "there is no such row of %s", c.Name)}
+		return plan{err: newRefusal(Missing, "", "there is no such row of %s", c.Name)}
 	case c.Op == Create && live != nil:
-		return c.exists(k, live)
+		return c.refuseExisting(k, live)
 	}
-	return c.change(k, row, live)
+	return c.planChange(k, row, live)
 }
 
-// exists refuses a create of a row that exists. It says so if the row that the create
+// refuseExisting refuses a create of a row that exists. It says so if the row that the create
 // would have superseded still exists, too: then the table is not as if the create had
 // made the row.
-func (c *checked) exists(k *known, live value.Item) plan {
-	p := plan{err: refuse(Exists, "", "there is such a row of %s already", c.Name), row: live}
+func (c *checked) refuseExisting(k *known, live value.Item) plan {
+	p := plan{err: newRefusal(Exists, "", "there is such a row of %s already", c.Name), row: live}
 	ref, supersedes := c.supersededBy(projections.OwnRow(c.Entity, live))
 	if !supersedes {
 		return p
 	}
-	switch other, read := k.row(ref); {
+	switch other, read := k.knownRow(ref); {
 	case !read:
 		return plan{}
-	case c.overtaken(other, c.Supersede.Time.Get(live)):
-		p = plan{err: refuse(Exists, "", "there is such a row of %s already, and beside it one that it supersedes; put it to remove that one", c.Name)}
+	case c.isOvertaken(other, c.Supersede.Time.Get(live)):
+		p = plan{err: newRefusal(Exists, "", "there is such a row of %s already, and beside it one that it supersedes; put it to remove that one", c.Name)}
 	}
 	return p
 }
 
-// remove plans the delete of the row, and gives its claims back.
-func (c *checked) remove(k *known, row, live value.Item) plan {
+// planDelete plans the delete of the row, and gives its claims back.
+func (c *checked) planDelete(k *known, row, live value.Item) plan {
 	p := plan{done: Deleted}
-	p.writeOwn(store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Delete: true})
-	if r := c.claims(&p, k, row, live, nil); r != nil {
+	p.writeOwn(store.Write{Ref: c.ref, If: c.guardCondition(row, c.watchedAttributes()), Delete: true})
+	if r := c.planClaims(&p, k, row, live, nil); r != nil {
 		return plan{err: r}
 	}
 	return p
 }
 
-// other is the plan for a key at which a row of another entity is stored.
-func (c *checked) other(row value.Item) plan {
+// planForeign is the plan for a key at which a row of another entity is stored.
+func (c *checked) planForeign(row value.Item) plan {
 	what := "a row that " + c.model.Name + " does not know"
 	if e := c.Table.Classify(row); e != nil {
 		what = "a row of " + e.Name
@@ -116,31 +116,31 @@ func (c *checked) other(row value.Item) plan {
 	case Delete:
 		return plan{done: Unchanged}
 	case Update:
-		return plan{err: refuse(Missing, "", "there is no such row of %s: %s stands at its key", c.Name, what)}
+		return plan{err: newRefusal(Missing, "", "there is no such row of %s: %s stands at its key", c.Name, what)}
 	}
-	return plan{err: refuse(Exists, "", "%s stands at the key", what)}
+	return plan{err: newRefusal(Exists, "", "%s stands at the key", what)}
 }
 
-// matches refuses the command if the row is not the one that IfMatch names.
-func (c *checked) matches(live value.Item) *Refusal {
+// checkIfMatch refuses the command if the row is not the one that IfMatch names.
+func (c *checked) checkIfMatch(live value.Item) *Refusal {
 	switch {
-	case c.IfMatch == "" || live != nil && (c.IfMatch == "*" || c.IfMatch == c.revision(live)):
+	case c.IfMatch == "" || live != nil && (c.IfMatch == "*" || c.IfMatch == c.revisionOf(live)):
 		return nil
 	case live == nil && c.Op == Update:
-		return refuse(Missing, "", "there is no such row of %s", c.Name)
+		return newRefusal(Missing, "", "there is no such row of %s", c.Name)
 	case live == nil:
-		return refuse(Stale, "", "there is no such row of %s any more", c.Name)
+		return newRefusal(Stale, "", "there is no such row of %s any more", c.Name)
 	}
-	return refuse(Stale, "", "the row has changed: its revision is %s now", c.revision(live))
+	return newRefusal(Stale, "", "the row has changed: its revision is %s now", c.revisionOf(live))
 }
 
-// change plans the row that the command asks for. Attributes that are not the
+// planChange plans the row that the command asks for. Attributes that are not the
 // application's stay. Of an expired row, only these stay.
-func (c *checked) change(k *known, row, live value.Item) plan {
+func (c *checked) planChange(k *known, row, live value.Item) plan {
 	was := projections.OwnRow(c.Entity, live)
-	is, r := c.image(was)
+	is, r := c.imageOf(was)
 	if r == nil {
-		r = c.forward(live, was, is)
+		r = c.checkForward(live, was, is)
 	}
 	if r != nil {
 		return plan{err: r}
@@ -152,39 +152,39 @@ func (c *checked) change(k *known, row, live value.Item) plan {
 	case c.Op == Update:
 		p.done = Updated
 	}
-	is, before := c.supersede(&p, k, was, is)
+	is, before := c.applySupersede(&p, k, was, is)
 	if before {
 		return plan{done: Unchanged, row: row}
 	}
-	if r := c.claims(&p, k, row, live, is); r != nil {
+	if r := c.planClaims(&p, k, row, live, is); r != nil {
 		return plan{err: r}
 	}
 	if row == nil {
 		p.row = is
 		p.writeOwn(store.Write{Ref: c.ref, If: c.absent, Put: is})
-		if r := c.derivable(nil, is); r != nil {
+		if r := c.checkDerivable(nil, is); r != nil {
 			return plan{err: r}
 		}
 		return p
 	}
 	if live == nil {
-		is = is.With(row.Filter(c.derived)...)
+		is = is.With(row.Filter(c.isDerived)...)
 	}
 	p.row = projections.KeepStatuses(c.Entity, is, row)
-	if r := c.derivable(row, p.row); r != nil {
+	if r := c.checkDerivable(row, p.row); r != nil {
 		return plan{err: r}
 	}
 	if ops := store.Difference(row, p.row); len(ops) > 0 {
-		p.writeOwn(store.Write{Ref: c.ref, If: c.guard(row, c.watched()), Ops: ops})
+		p.writeOwn(store.Write{Ref: c.ref, If: c.guardCondition(row, c.watchedAttributes()), Ops: ops})
 	} else if len(p.writes) == 0 {
 		p.done = Unchanged
 	}
 	return p
 }
 
-// forward refuses to move a status back, behind the status that the application wrote
+// checkForward refuses to move a status back, behind the status that the application wrote
 // or the one that the row shows. Writing the application's own status again is allowed.
-func (c *checked) forward(live, was, is value.Item) *Refusal {
+func (c *checked) checkForward(live, was, is value.Item) *Refusal {
 	for _, a := range c.Attributes {
 		now := is.Get(a.Name)
 		if !a.Forward || live == nil || value.Equal(now, was.Get(a.Name)) {
@@ -192,20 +192,20 @@ func (c *checked) forward(live, was, is value.Item) *Refusal {
 		}
 		shown := live.Get(a.Name)
 		if a.Rank(now) < max(a.Rank(shown), a.Rank(was.Get(a.Name))) {
-			is := describe(shown)
+			is := describeValue(shown)
 			if a.Hidden {
 				is = "further"
 			}
-			return refuse(Backward, c.pointer(a.Name), "is %s and does not go back to %s", is, describe(now))
+			return newRefusal(Backward, c.pointerTo(a.Name), "is %s and does not go back to %s", is, describeValue(now))
 		}
 	}
 	return nil
 }
 
-// watched returns the attributes that the plan was made from, beside the command.
+// watchedAttributes returns the attributes that the plan was made from, beside the command.
 // The write of the plan holds only while these are as they were read. Attributes that do not matter
 // to it may change meanwhile.
-func (c *checked) watched() []string {
+func (c *checked) watchedAttributes() []string {
 	var out []string
 	if c.IfMatch != "" && c.IfMatch != "*" {
 		out = append(out, seq.Map(c.Attributes, func(a *model.Attribute) string { return a.Name })...)
@@ -233,7 +233,7 @@ func (c *checked) watched() []string {
 	}
 	if c.Op == Update {
 		for _, k := range c.Keys {
-			if c.touches(k) {
+			if c.isTouched(k) {
 				out = append(append(out, k.Template.Names()...), k.Attr.Name) // names that stand only there are read from it
 			}
 		}
@@ -241,9 +241,9 @@ func (c *checked) watched() []string {
 	return out
 }
 
-// guard is the condition that the row exists, belongs to the entity, and has the named
+// guardCondition is the condition that the row exists, belongs to the entity, and has the named
 // attributes as they were read.
-func (c *checked) guard(row value.Item, names []string) store.Cond {
+func (c *checked) guardCondition(row value.Item, names []string) store.Cond {
 	cond := store.Cond{{{Attr: c.Table.Key.Partition.Name, Is: store.Exists}}}
 	names = slices.Clone(names)
 	for _, t := range c.Where {
@@ -252,7 +252,7 @@ func (c *checked) guard(row value.Item, names []string) store.Cond {
 		}
 	}
 	if c.IfMatch != "" && c.IfMatch != "*" {
-		names = append(names, seq.Map(c.application(row), func(a value.Attr) string { return a.Name })...)
+		names = append(names, seq.Map(c.applicationRow(row), func(a value.Attr) string { return a.Name })...)
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {

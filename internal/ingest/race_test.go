@@ -310,8 +310,8 @@ type shown struct {
 	changed bool
 }
 
-// noted models the set of times in the list, as bits; each result shows all of them.
-var noted = porcupine.Model{
+// insertTime models the set of times in the list, as bits; each result shows all of them.
+var insertTime = porcupine.Model{
 	Init: func() any { return 0 },
 	Step: func(state, in, out any) (bool, any) {
 		s := state.(int) | 1<<in.(int)
@@ -343,7 +343,7 @@ func raceForCompletion(t *testing.T, r *race) {
 			return shown{set, r.Done != ingest.Unchanged}
 		})
 	})
-	r.check(t, noted, func(out any) bool { return out.(shown).changed })
+	r.check(t, insertTime, func(out any) bool { return out.(shown).changed })
 	table := r.model.Tables[0].Name
 	page, err := r.store.Query(t.Context(), store.Query{Table: table, Partition: value.OfString("p")})
 	if err != nil || len(page.Rows) != 1 || page.Rows[0].Get("sk").Text() != "COMPLETED|1" {

@@ -15,7 +15,7 @@ func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out R
 	if out.Err = w.loadSecret(ctx, true); out.Err != nil {
 		return out
 	}
-	c, r := w.check(Command{Op: Delete, Entity: entity, Item: key}, env{}) // it names a row by its key alone
+	c, r := w.checkCommand(Command{Op: Delete, Entity: entity, Item: key}, env{}) // it names a row by its key alone
 	if r != nil {
 		out.Err = r
 		return out
@@ -27,10 +27,10 @@ func (w *Writer) Read(ctx context.Context, entity string, key value.Item) (out R
 	}
 	now := w.Now()
 	if row == nil || c.Table.Classify(row) != c.Entity || c.view.Expired(row, now) {
-		out.Err = refuse(Missing, "", "there is no such row of %s", c.Name)
+		out.Err = newRefusal(Missing, "", "there is no such row of %s", c.Name)
 		return out
 	}
-	out.Row, out.Revision, out.Done = c.view.Row(row, now), c.revision(row), Unchanged
+	out.Row, out.Revision, out.Done = c.view.Row(row, now), c.revisionOf(row), Unchanged
 	return out
 }
 

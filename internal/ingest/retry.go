@@ -18,10 +18,10 @@ const (
 	maxMovesAtOnce = 16               // transactions, and queries to indexes, at a time
 )
 
-// retry calls do until nothing is left to do. do returns the name of a row that is left
+// retryUntilDone calls do until nothing is left to do. do returns the name of a row that is left
 // because another writer came in between, "" for none. The error says so if other
 // writers keep changing rows for longer than maxTries.
-func retry(ctx context.Context, what string, do func() (left string, err error)) error {
+func retryUntilDone(ctx context.Context, what string, do func() (left string, err error)) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxMoveTries)), ctx)
 	for {

@@ -64,18 +64,18 @@ type Scan struct {
 func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	t := s.Migration.From.Table
 	at := &cursor{Ref: owntable.Migration(s.Model.Name, s.Migration.Name), table: t, Store: s.Store, dry: s.DryRun, rows: s.Rows}
-	if err := at.open(ctx, s.Migration.Name, true); err != nil {
+	if err := at.openScan(ctx, s.Migration.Name, true); err != nil {
 		return nil, err
 	}
-	err := at.scan(ctx, func(rows []value.Item) error {
-		err := s.page(ctx, rows, at.is.Counts)
+	err := at.scanPages(ctx, func(rows []value.Item) error {
+		err := s.movePage(ctx, rows, at.is.Counts)
 		if err == nil && s.Page != nil {
 			s.Page(len(rows))
 		}
 		return err
 	})
 	if err == nil {
-		err = at.forget(ctx)
+		err = at.forgetPlace(ctx)
 	}
 	counts := Counts{}
 	for o, n := range at.is.Counts {
@@ -84,18 +84,18 @@ func (s *Scan) Run(ctx context.Context) (Counts, error) {
 	return counts, err
 }
 
-// page moves the old rows of a page and adds their outcomes to counts.
-func (s *Scan) page(ctx context.Context, rows []value.Item, counts map[string]int) error {
+// movePage moves the old rows of a page and adds their outcomes to counts.
+func (s *Scan) movePage(ctx context.Context, rows []value.Item, counts map[string]int) error {
 	var requests []Request
 	for _, row := range rows {
-		if r, ok := s.request(row); ok {
+		if r, ok := s.requestFor(row); ok {
 			requests = append(requests, r)
 		}
 	}
 	var results []MigrationResult
 	var err error
 	if s.DryRun {
-		results, err = s.look(ctx, requests)
+		results, err = s.planOnly(ctx, requests)
 	} else {
 		results, err = s.Move(ctx, requests)
 	}
@@ -111,9 +111,9 @@ func (s *Scan) page(ctx context.Context, rows []value.Item, counts map[string]in
 	return nil
 }
 
-// request is the request for a row, as if it had just been written; false if the
+// requestFor is the request for a row, as if it had just been written; false if the
 // migration does not concern it.
-func (s *Scan) request(row value.Item) (Request, bool) {
+func (s *Scan) requestFor(row value.Item) (Request, bool) {
 	t := s.Migration.From.Table
 	key, ok := t.KeyOf(row)
 	if !ok {
@@ -131,21 +131,21 @@ func (s *Scan) request(row value.Item) (Request, bool) {
 	return Request{}, false
 }
 
-// look plans the requests and writes nothing.
+// planOnly plans the requests and writes nothing.
 // It says what would happen if nothing else wrote.
-func (s *Scan) look(ctx context.Context, requests []Request) ([]MigrationResult, error) {
+func (s *Scan) planOnly(ctx context.Context, requests []Request) ([]MigrationResult, error) {
 	plans := make([]*movePlan, len(requests))
 	for i := range requests {
-		p := s.begin(&requests[i])
+		p := s.beginPlan(&requests[i])
 		plans[i] = &p
 	}
-	if err := s.decide(ctx, plans); err != nil {
+	if err := s.finishPlans(ctx, plans); err != nil {
 		return nil, err
 	}
 	out := make([]MigrationResult, len(requests))
 	for i, p := range plans {
 		out[i] = p.MigrationResult
-		first, err := s.first(ctx, p)
+		first, err := s.takenBefore(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -156,9 +156,9 @@ func (s *Scan) look(ctx context.Context, requests []Request) ([]MigrationResult,
 	return out, nil
 }
 
-// first is the old row, if any, that would have taken one of the plan's unique values
+// takenBefore is the old row, if any, that would have taken one of the plan's unique values
 // before it. If there is none, the plan takes them, all at once.
-func (s *Scan) first(ctx context.Context, p *movePlan) (string, error) {
+func (s *Scan) takenBefore(ctx context.Context, p *movePlan) (string, error) {
 	if s.Taken == nil {
 		if p.behind != nil {
 			return p.behind.row.String(), nil

@@ -9,27 +9,27 @@ import (
 	"weir/internal/value"
 )
 
-// supersede applies the model's supersede rule to a row: it adds the row's time to the
+// applySupersede applies the model's supersede rule to a row: it adds the row's time to the
 // row's list, and adds to the plan the delete of the superseded row. done says that all
 // of it has happened before. A time that is repeated is listed once. A time older than
 // the row's own is listed and changes nothing else. A superseded row newer than the
 // time stays.
-func (c *checked) supersede(p *plan, k *known, was, is value.Item) (next value.Item, done bool) {
+func (c *checked) applySupersede(p *plan, k *known, was, is value.Item) (next value.Item, done bool) {
 	s := c.Supersede
 	if s == nil || !model.Holds(s.Where, is) {
 		return is, false
 	}
 	at := s.Time.Get(is)
-	times, known := noted(was.Get(s.List.Name), is.Get(s.List.Name), at)
-	if late := was != nil && c.Op != Update && before(at, s.Time.Get(was)); late && known {
+	times, known := insertTime(was.Get(s.List.Name), is.Get(s.List.Name), at)
+	if late := was != nil && c.Op != Update && isBefore(at, s.Time.Get(was)); late && known {
 		return was, true
 	} else if late {
 		is = was
 	}
 	is = is.With(value.Attr{Name: s.List.Name, Value: times})
-	if ref, ok := c.superseded(); ok {
-		other, read := k.row(ref)
-		if read && c.overtaken(other, at) {
+	if ref, ok := c.supersededRow(); ok {
+		other, read := k.knownRow(ref)
+		if read && c.isOvertaken(other, at) {
 			p.writes = append(p.writes, store.Write{Ref: ref, If: store.Cond{{store.AsRead(s.Time.Attr, s.Time.Get(other))}}, Delete: true})
 		}
 	}
@@ -41,17 +41,17 @@ func (c *checked) supersededBy(row value.Item) (store.Ref, bool) {
 	if c.Supersede == nil || !model.Holds(c.Supersede.Where, row) {
 		return store.Ref{}, false
 	}
-	return c.superseded()
+	return c.supersededRow()
 }
 
-// overtaken reports whether a row is deleted by a row of this time that supersedes it:
+// isOvertaken reports whether a row is deleted by a row of this time that supersedes it:
 // it is of the same entity, and not newer.
-func (c *checked) overtaken(other value.Item, at value.Value) bool {
-	return other != nil && c.Table.Classify(other) == c.Entity && !before(at, c.Supersede.Time.Get(other))
+func (c *checked) isOvertaken(other value.Item, at value.Value) bool {
+	return other != nil && c.Table.Classify(other) == c.Entity && !isBefore(at, c.Supersede.Time.Get(other))
 }
 
-// superseded is the row at the key that has the other words of the supersede rule.
-func (c *checked) superseded() (store.Ref, bool) {
+// supersededRow is the row at the key that has the other words of the supersede rule.
+func (c *checked) supersededRow() (store.Ref, bool) {
 	key, ok := c.TypedKey(func(name string) value.Value {
 		if j := slices.IndexFunc(c.Supersede.Other, func(a model.Assign) bool { return a.Name == name }); j >= 0 {
 			return c.Supersede.Other[j].Expr.Const
@@ -61,15 +61,15 @@ func (c *checked) superseded() (store.Ref, bool) {
 	return store.Ref{Table: c.Table.Name, Key: key}, ok
 }
 
-// noted is the list of times with those given and one more, each in its place; known
+// insertTime is the list of times with those given and one more, each in its place; known
 // says that the one more was in the list before.
-func noted(had, given, at value.Value) (_ value.Value, known bool) {
+func insertTime(had, given, at value.Value) (_ value.Value, known bool) {
 	out := seq.Map(had.Elements(), func(e value.Attr) value.Value { return e.Value })
 	note := func(t value.Value) (known bool) {
 		if slices.ContainsFunc(out, func(v value.Value) bool { return sameTime(v, t) }) {
 			return true
 		}
-		i := slices.IndexFunc(out, func(v value.Value) bool { return before(t, v) })
+		i := slices.IndexFunc(out, func(v value.Value) bool { return isBefore(t, v) })
 		if i < 0 {
 			i = len(out)
 		}
@@ -90,9 +90,9 @@ func sameTime(a, b value.Value) bool {
 	return value.Equal(a, b) || ok && order == 0
 }
 
-// before reports whether a time is before another. A text that is no time is neither
+// isBefore reports whether a time is before another. A text that is no time is neither
 // before nor after any other.
-func before(a, b value.Value) bool {
+func isBefore(a, b value.Value) bool {
 	order, ok := value.CompareTimes(a, b)
 	return ok && order < 0
 }

@@ -65,13 +65,13 @@ func (w *Writer) Do(ctx context.Context, commands []Command) []Result {
 	b := &batch{Writer: w}
 	from := env{w.Now(), w.NewID}
 	for i := range commands {
-		if c, r := w.check(commands[i], from); r != nil {
+		if c, r := w.checkCommand(commands[i], from); r != nil {
 			out[i].Err = r
 		} else {
 			b.todo = append(b.todo, &task{checked: c, result: &out[i]})
 		}
 	}
-	b.do(ctx)
+	b.executeTasks(ctx)
 	return out
 }
 
@@ -93,7 +93,7 @@ func (w *Writer) init() {
 	if w.NewID == nil {
 		w.NewID = func() string { return uuid.Must(uuid.NewV7()).String() }
 	}
-	w.forms, w.leads = map[string]*form{}, leading(w.Model)
+	w.forms, w.leads = map[string]*form{}, leadingTables(w.Model)
 	for _, e := range w.Model.Entities {
 		w.forms[e.Name] = newForm(w.Model, e)
 	}
@@ -104,13 +104,13 @@ func (w *Writer) init() {
 	}
 }
 
-// check checks a command without reading any row. Names are made from the command's
+// checkCommand checks a command without reading any row. Names are made from the command's
 // seed, if it has one.
-func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
+func (w *Writer) checkCommand(c Command, from env) (*checked, *Refusal) {
 	switch c.Op {
 	case Create, Put, Update, Delete:
 	default:
-		return nil, refuse(Invalid, "", "op must be create, put, update or delete, not %s", quoted(string(c.Op)))
+		return nil, newRefusal(Invalid, "", "op must be create, put, update or delete, not %s", quoteText(string(c.Op)))
 	}
 	f := w.forms[c.Entity]
 	if f == nil || f.Derived {
@@ -123,7 +123,7 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 			return uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%d %s", made, c.Seed)).String()
 		}
 	}
-	out, r := f.check(c, from)
+	out, r := f.checkItem(c, from)
 	if out != nil {
 		out.secret = w.Secret
 	}
@@ -134,7 +134,7 @@ func (w *Writer) check(c Command, from env) (*checked, *Refusal) {
 // nil in the first case.
 func (w *Writer) noEntity(name string, f *form) *Refusal {
 	if f != nil {
-		return refuse(Invalid, "", "only weir makes the rows of %s", name)
+		return newRefusal(Invalid, "", "only weir makes the rows of %s", name)
 	}
 	var names []string
 	for _, e := range w.Model.Entities {
@@ -142,5 +142,5 @@ func (w *Writer) noEntity(name string, f *form) *Refusal {
 			names = append(names, e.Name)
 		}
 	}
-	return refuse(Invalid, "", "%s has no entity %s%s", w.Model.Name, quoted(name), model.Meant(name, names))
+	return newRefusal(Invalid, "", "%s has no entity %s%s", w.Model.Name, quoteText(name), model.Meant(name, names))
 }

@@ -57,11 +57,11 @@ type work struct {
 // source is the event source that the records of a DynamoDB stream name.
 const source = "aws:dynamodb"
 
-// decide splits an event into portions. An empty event, as Lambda sends at the end of a
+// splitEvent splits an event into portions. An empty event, as Lambda sends at the end of a
 // window, asks for nothing. A record that cannot be used is not an error: it goes to
 // the portion's bad entries. Errors wrap ErrEvent, and then nothing of the event may be
 // applied.
-func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
+func splitEvent(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 	if ev.Source != "" && ev.Source != source {
 		return w, fmt.Errorf("%w: its records are of %s, not of %s", ErrEvent, ev.Source, source)
 	}
@@ -94,7 +94,7 @@ func decide(m *model.Model, ev *events.Lambda, most int) (w work, err error) {
 		return w, fmt.Errorf("%w: model %s has no table %q", ErrEvent, m.Name, w.table)
 	}
 	for i := range ev.Entries {
-		if err := w.add(t, i, &ev.Entries[i], most); err != nil {
+		if err := w.addRecord(t, i, &ev.Entries[i], most); err != nil {
 			return w, err
 		}
 	}
@@ -115,10 +115,10 @@ func (w *work) checkShard() error {
 	return nil
 }
 
-// add puts a record of an event into the last portion, or begins one when that has most records.
+// addRecord puts a record of an event into the last portion, or begins one when that has most records.
 // What cannot be a change of the table becomes a bad entry, and later a dead letter; a record
 // without a sequence number fails the event.
-func (w *work) add(t *model.Table, i int, e *events.Entry, most int) error {
+func (w *work) addRecord(t *model.Table, i int, e *events.Entry, most int) error {
 	n := len(w.portions)
 	if n == 0 || len(w.portions[n-1].changes)+len(w.portions[n-1].bad) >= most && !e.Record.Position.IsZero() {
 		w.portions = append(w.portions, portion{from: i})
@@ -160,11 +160,11 @@ type failure struct {
 	Item string `json:"itemIdentifier"`
 }
 
-// identifier names the record from which on Lambda is to deliver everything again: the
+// identifierOf names the record from which on Lambda is to deliver everything again: the
 // lowest one of these entries, since Lambda takes the lowest. It is the event's own
 // text of the sequence number, with leading zeros. Lambda would treat any other text as
 // a failure of the whole event.
-func identifier(payload []byte, entries []events.Entry) string {
+func identifierOf(payload []byte, entries []events.Entry) string {
 	var first *events.Entry
 	for i := range entries {
 		e := &entries[i]

@@ -204,7 +204,7 @@ func (s *scene) step(c *sleeper) (wrong bool) {
 	later := time.Unix(1e9, 0)
 	switch c.step {
 	case "begin":
-		l, err := s.progress.take(records, later, time.Unix(0, 0), sure)
+		l, err := s.progress.afterClaim(records, later, time.Unix(0, 0), sure)
 		if err != nil {
 			c.step, c.live = "", false
 			return false
@@ -244,7 +244,7 @@ func (s *scene) step(c *sleeper) (wrong bool) {
 			s.look(c)
 		}
 	case "end":
-		l, err := s.progress.applied(records, c.part)
+		l, err := s.progress.afterApplied(records, c.part)
 		if err != nil {
 			c.step, c.live = "", false
 			return false
@@ -323,8 +323,8 @@ func interleave(m slip, invocations, prunings int, tame bool) (scenes int, wrong
 func halfway(m slip) (scenes int, wrong bool) {
 	s := &scene{slip: m, most: 2, done: 1, back: true}
 	later := time.Unix(1e9, 0)
-	s.progress, _ = s.progress.take(span(1, 2), later, time.Unix(0, 0), sure)
-	s.progress, _ = s.progress.applied(span(1, 2), 1)
+	s.progress, _ = s.progress.afterClaim(span(1, 2), later, time.Unix(0, 0), sure)
+	s.progress, _ = s.progress.afterApplied(span(1, 2), 1)
 	s.write(owntable.CountLedger(ledgerAt, shardKey, offset(1), offset(1), []value.Attr{{Name: counter(1), Value: value.OfInt(1)}}, value.OfInt(1), value.Value{}))
 	s.write(owntable.LedgerRow(s.ledger).Forget(ledgerAt, []string{shardKey}))
 	s.calls = []sleeper{{first: 1, last: 2, part: 2, step: "count", epoch: owntable.LedgerRow(s.ledger).Epoch(), frontier: offset(1), read: true, at: 2}}

@@ -35,7 +35,7 @@ func FuzzPayload(f *testing.F) {
 		if err != nil {
 			return // events has its own target
 		}
-		w, err := decide(m, &ev, 250)
+		w, err := splitEvent(m, &ev, 250)
 		if err != nil {
 			if !errors.Is(err, ErrEvent) {
 				t.Fatal(err)
@@ -53,7 +53,7 @@ func checkPortions(t *testing.T, payload []byte, ev *events.Lambda, w *work) {
 		if p.from != at {
 			t.Fatalf("portion %d begins with entry %d, not %d", i, p.from, at)
 		}
-		id := identifier(payload, ev.Entries[at:])
+		id := identifierOf(payload, ev.Entries[at:])
 		if i > 0 && id == "" {
 			t.Fatalf("portion %d cannot be asked for again", i)
 		}

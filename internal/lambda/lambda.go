@@ -88,9 +88,9 @@ type Report struct {
 // oldAge is the age from which a record is close to its stream's retention limit.
 const oldAge = 20 * time.Hour
 
-// margin is how much of an invocation's time is left when the handler stops: enough to
+// stopMargin is how much of an invocation's time is left when the handler stops: enough to
 // answer with certainty.
-func margin(left time.Duration) time.Duration { return min(3*time.Second, left/5) }
+func stopMargin(left time.Duration) time.Duration { return min(3*time.Second, left/5) }
 
 // Invoke handles one event, or a scheduled invocation, and returns the reply to Lambda. After an error, nothing is
 // acknowledged: Lambda delivers the whole event again. The same holds after a crash.
@@ -99,7 +99,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	read := h.Runner.MonotonicNow()
 	ctx = budget.For(ctx, budget.Rows)
 	if s, is := isTick(payload); is {
-		return h.tick(ctx, s)
+		return h.runTick(ctx, s)
 	}
 	ev, err := events.DecodeLambda(payload)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
 	most := cmp.Or(h.Portion, h.slow[ev.Shard], len(ev.Entries))
-	w, err := decide(h.Runner.Model, &ev, most)
+	w, err := splitEvent(h.Runner.Model, &ev, most)
 	if err == nil && len(w.portions) > 0 {
 		err = w.checkShard()
 	}
@@ -124,21 +124,21 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(w.portions) == 0 {
 		return json.Marshal(a)
 	}
-	from, err := h.batch(ctx, &ev, &w)
+	from, err := h.applyEvent(ctx, &ev, &w)
 	var out []byte
 	if err == nil {
 		if from < len(ev.Entries) {
-			a.Failures = append(a.Failures, failure{identifier(payload, ev.Entries[from:])})
+			a.Failures = append(a.Failures, failure{identifierOf(payload, ev.Entries[from:])})
 		}
 		out, err = json.Marshal(a)
 	}
-	h.pace(ev.Shard, most, errors.Is(errors.Join(err, w.why), context.DeadlineExceeded))
-	h.tell(&ev, &w, err)
+	h.setPace(ev.Shard, most, errors.Is(errors.Join(err, w.why), context.DeadlineExceeded))
+	h.reportInvocation(&ev, &w, err)
 	return out, err
 }
 
-// pace makes the batches of a shard smaller after one that was not done in time, so that a part of its event is, and then larger again.
-func (h *Handler) pace(shard string, most int, late bool) {
+// setPace makes the batches of a shard smaller after one that was not done in time, so that a part of its event is, and then larger again.
+func (h *Handler) setPace(shard string, most int, late bool) {
 	switch slow := h.slow[shard]; {
 	case late:
 		h.slow[shard] = max(1, most/4)
@@ -155,21 +155,21 @@ const mostSlow = 1000
 // inTime ends a margin before the invocation does.
 func inTime(whole context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := whole.Deadline(); ok {
-		return context.WithDeadline(whole, deadline.Add(-margin(time.Until(deadline))))
+		return context.WithDeadline(whole, deadline.Add(-stopMargin(time.Until(deadline))))
 	}
 	return context.WithCancel(whole)
 }
 
-// batch applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
-func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
+// applyEvent applies an event within the time of the invocation. It returns the first entry that is to be delivered again.
+func (h *Handler) applyEvent(whole context.Context, ev *events.Lambda, w *work) (from int, err error) {
 	is := runner.Span{Name: runner.SpanBatch, Table: w.table, Items: len(ev.Entries)}
 	err = h.Runner.RunTraced(whole, is, func(whole context.Context) (err error) {
 		ctx, cancel := inTime(whole)
 		defer cancel()
-		if err = h.check(ctx, w); err == nil && w.known {
+		if err = h.checkProgram(ctx, w); err == nil && w.known {
 			w.done, from = len(w.entries), len(w.entries)
 		} else if err == nil {
-			from, err = h.apply(ctx, whole, w)
+			from, err = h.applyPortions(ctx, whole, w)
 		}
 		w.trace = h.Runner.AppliedIn(whole, w.counts)
 		return err
@@ -177,9 +177,9 @@ func (h *Handler) batch(whole context.Context, ev *events.Lambda, w *work) (from
 	return from, err
 }
 
-// tell reports an invocation: how many records were applied, skipped and dead, how many will
+// reportInvocation reports an invocation: how many records were applied, skipped and dead, how many will
 // come again and why, and the age of the oldest.
-func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
+func (h *Handler) reportInvocation(ev *events.Lambda, w *work, err error) {
 	if h.Report == nil {
 		return
 	}
@@ -201,20 +201,20 @@ func (h *Handler) tell(ev *events.Lambda, w *work, err error) {
 	h.Report(r)
 }
 
-// apply applies portion after portion until one fails or the time is over. It returns
+// applyPortions applies portion after portion until one fails or the time is over. It returns
 // the first of the event's entries that is to be delivered again. It notes what it has
 // applied within the context whole, which ends later than ctx.
-func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err error) {
+func (h *Handler) applyPortions(ctx, whole context.Context, w *work) (from int, err error) {
 	applied := 0
 	for i := range w.portions {
 		p := &w.portions[i]
 		from = p.from
 		err = ctx.Err()
 		if err == nil {
-			err = h.portion(ctx, w, p)
+			err = h.applyPortion(ctx, w, p)
 		}
 		if err == nil && i == len(w.portions)-1 {
-			err = h.jobs(ctx, w)
+			err = h.workOnJobs(ctx, w)
 		}
 		if err != nil {
 			break
@@ -224,28 +224,28 @@ func (h *Handler) apply(ctx, whole context.Context, w *work) (from int, err erro
 		from += len(p.changes) + len(p.bad)
 	}
 	if err != nil && from == 0 {
-		return 0, errors.Join(err, h.over(whole, w, applied))
+		return 0, errors.Join(err, h.noteApplied(whole, w, applied))
 	}
 	w.why = err
-	if err := h.over(whole, w, applied); err != nil {
+	if err := h.noteApplied(whole, w, applied); err != nil {
 		return 0, err
 	}
 	return from, h.Runner.Store.Sync(whole) // Lambda lets go of what is answered for
 }
 
-// over notes how much of an event is applied.
-func (h *Handler) over(ctx context.Context, w *work, applied int) error {
+// noteApplied notes how much of an event is applied.
+func (h *Handler) noteApplied(ctx context.Context, w *work, applied int) error {
 	if len(w.records) == 0 {
 		return nil
 	}
-	return h.change(ctx, w, func(l *progress) (progress, error) { return l.applied(w.records, applied) })
+	return h.changeRow(ctx, w, func(l *progress) (progress, error) { return l.afterApplied(w.records, applied) })
 }
 
-// portion applies records, and stores those that cannot be applied as dead letters.
+// applyPortion applies records, and stores those that cannot be applied as dead letters.
 // After an error a part of it may be applied: the same records, delivered again, add nothing twice.
-func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
+func (h *Handler) applyPortion(ctx context.Context, w *work, p *portion) error {
 	for i := range p.bad {
-		if err := h.keep(ctx, w.table, &p.bad[i]); err != nil {
+		if err := h.keepDeadLetter(ctx, w.table, &p.bad[i]); err != nil {
 			return err
 		}
 	}
@@ -258,12 +258,12 @@ func (h *Handler) portion(ctx context.Context, w *work, p *portion) error {
 	w.counts.Add(n)
 	w.counts.Dead += len(p.bad)
 	b.DeadAt = n.DeadAt
-	return h.documents(ctx, w, b)
+	return h.writeDocuments(ctx, w, b)
 }
 
-// documents writes the documents of records whose rows are applied, or notes them as pending: at once for a while after an index did
+// writeDocuments writes the documents of records whose rows are applied, or notes them as pending: at once for a while after an index did
 // not take some.
-func (h *Handler) documents(ctx context.Context, w *work, b runner.Batch) error {
+func (h *Handler) writeDocuments(ctx context.Context, w *work, b runner.Batch) error {
 	if !w.indexed {
 		return nil
 	}
@@ -295,10 +295,10 @@ const (
 	downTime = 5 * time.Second
 )
 
-// jobs works through long lists. If the time ends first, the same records are delivered
+// workOnJobs works through long lists. If the time ends first, the same records are delivered
 // again and continue the rest. A job that fails is tried again with them, after all others are
 // done. A job of a newer version waits for that version.
-func (h *Handler) jobs(ctx context.Context, w *work) error {
+func (h *Handler) workOnJobs(ctx context.Context, w *work) error {
 	jobs := runner.Jobs{Runner: h.Runner}
 	for {
 		left, err := jobs.RunStep(ctx)
@@ -314,9 +314,9 @@ func (h *Handler) jobs(ctx context.Context, w *work) error {
 	}
 }
 
-// keep stores an entry that cannot be used as a dead letter. Repeating it changes
+// keepDeadLetter stores an entry that cannot be used as a dead letter. Repeating it changes
 // nothing.
-func (h *Handler) keep(ctx context.Context, table string, e *events.Entry) error {
+func (h *Handler) keepDeadLetter(ctx context.Context, table string, e *events.Entry) error {
 	rec := e.Record
 	rec.Table = table
 	d := deadletter.Letter{
@@ -339,9 +339,9 @@ func sourceOf(e *events.Entry) string {
 	return "a record " + owntable.Hash(string(e.Bad.Raw))
 }
 
-// check makes sure that this program and reader are the right ones for the stream, and that
+// checkProgram makes sure that this program and reader are the right ones for the stream, and that
 // the event continues what came before it.
-func (h *Handler) check(ctx context.Context, w *work) error {
+func (h *Handler) checkProgram(ctx context.Context, w *work) error {
 	if err := h.Admit(ctx); err != nil {
 		return err
 	}
@@ -356,13 +356,13 @@ func (h *Handler) check(ctx context.Context, w *work) error {
 	if len(w.records) == 0 {
 		return nil
 	}
-	if err := h.overdue(ctx, w.table); err != nil {
+	if err := h.lookIfOverdue(ctx, w.table); err != nil {
 		return err
 	}
 	if w.looked, err = h.Runner.ReadPrunedLedgers(ctx, w.portions[0].changes); err != nil {
 		return err
 	}
-	err = h.begin(ctx, w)
+	err = h.claimEvent(ctx, w)
 	w.looked.Frontier = w.progress.At
 	return err
 }

@@ -85,12 +85,12 @@ func marksOf(records []events.Position) string {
 	return string(b)
 }
 
-// len is how many records have a mark.
-func (l *progress) len() int { return len(l.Marks) / markBytes }
+// countMarks is how many records have a mark.
+func (l *progress) countMarks() int { return len(l.Marks) / markBytes }
 
-// find returns the place of the event's records that came before among those that the row has marks of, below 0 for earlier ones, and
+// findMarks returns the place of the event's records that came before among those that the row has marks of, below 0 for earlier ones, and
 // their number; ok is false if they are not known to be a run of what came.
-func (l *progress) find(records []events.Position) (at, n int, ok bool) {
+func (l *progress) findMarks(records []events.Position) (at, n int, ok bool) {
 	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
 	}
@@ -99,7 +99,7 @@ func (l *progress) find(records []events.Position) (at, n int, ok bool) {
 	}
 	run, all := marksOf(records[:n]), l.earlier+l.Marks
 	if n < len(records) {
-		return l.len() - n, n, strings.HasSuffix(all, run)
+		return l.countMarks() - n, n, strings.HasSuffix(all, run)
 	}
 	at = lastRun(all, run)
 	return at - len(l.earlier)/markBytes, n, at >= 0
@@ -119,10 +119,10 @@ func lastRun(all, run string) int {
 	}
 }
 
-// recall finds the marks of an event that begins before those of the row. rows returns the rows of marks from the one on which has a
+// recallMarks finds the marks of an event that begins before those of the row. rows returns the rows of marks from the one on which has a
 // record, below another one. done says that all of the event is applied, and was so long ago that nothing more is known of its place.
-func (l *progress) recall(records []events.Position, rows func(from, below events.Position) ([]owntable.TailRow, error)) (done bool, err error) {
-	if _, _, ok := l.find(records); ok || records[0].Compare(l.Void) < 0 || records[0].Compare(l.Behind) > 0 {
+func (l *progress) recallMarks(records []events.Position, rows func(from, below events.Position) ([]owntable.TailRow, error)) (done bool, err error) {
+	if _, _, ok := l.findMarks(records); ok || records[0].Compare(l.Void) < 0 || records[0].Compare(l.Behind) > 0 {
 		return false, nil
 	}
 	last := records[len(records)-1]
@@ -170,7 +170,7 @@ func (l *progress) isRead(p events.Position) bool {
 
 // withoutRead leaves out the first of an event's records if the row has no marks of them, and a process has read them.
 func (l *progress) withoutRead(records []events.Position) []events.Position {
-	if _, _, ok := l.find(records); ok {
+	if _, _, ok := l.findMarks(records); ok {
 		return records
 	}
 	for len(records) > 0 && l.isRead(records[0]) {
@@ -189,19 +189,19 @@ type ask struct {
 	gaveUp func(behind events.Position, n int) error
 }
 
-// take is the row after an invocation has started to apply an event, which it may do
+// afterClaim is the row after an invocation has started to apply an event, which it may do
 // until the time given. The error is errPassed, errBusy, errBehind or one of ask.
-func (l *progress) take(records []events.Position, now, until time.Time, of ask) (progress, error) {
+func (l *progress) afterClaim(records []events.Position, now, until time.Time, of ask) (progress, error) {
 	if records = l.withoutRead(records); len(records) == 0 {
 		return *l, nil
 	}
-	at, n, ok := l.find(records)
+	at, n, ok := l.findMarks(records)
 	if !ok {
 		return progress{}, errPassed
 	}
 	out := *l
 	if l.At.Compare(l.Last) >= 0 { // a process applied what was left
-		out.AppliedMarks = l.len()
+		out.AppliedMarks = l.countMarks()
 	}
 	read := 0 // by a process since the last event
 	for n+read < len(records) && l.isRead(records[n+read]) {
@@ -241,32 +241,32 @@ func (l *progress) take(records []events.Position, now, until time.Time, of ask)
 	if out.AppliedMarks < at+len(records) && until.After(out.Until) {
 		out.Until = until
 	}
-	if out.len() > of.room {
-		out.shorten(records[n:], l.Last, of.room)
+	if out.countMarks() > of.room {
+		out.shortenMarks(records[n:], l.Last, of.room)
 	}
 	return out, nil
 }
 
-// shorten moves marks to the tail, all but those of the fresh records, which came behind last, as far as there is room.
-func (l *progress) shorten(fresh []events.Position, last events.Position, room int) {
+// shortenMarks moves marks to the tail, all but those of the fresh records, which came behind last, as far as there is room.
+func (l *progress) shortenMarks(fresh []events.Position, last events.Position, room int) {
 	if n := len(fresh) - room; n > 0 {
 		last, fresh = fresh[n-1], fresh[n:]
 	}
-	at := l.len() - len(fresh)
+	at := l.countMarks() - len(fresh)
 	l.tail = &owntable.TailRow{From: l.Behind, To: last, Marks: l.Marks[:at*markBytes]}
 	l.earlier += l.tail.Marks
 	l.Marks, l.Behind, l.AppliedMarks = l.Marks[at*markBytes:], last, l.AppliedMarks-at
 }
 
-// applied is the row after the first n of an event's records are applied and the
+// afterApplied is the row after the first n of an event's records are applied and the
 // invocation is about to end.
-func (l *progress) applied(records []events.Position, n int) (progress, error) {
+func (l *progress) afterApplied(records []events.Position, n int) (progress, error) {
 	whole := len(records)
 	if records = l.withoutRead(records); len(records) == 0 {
 		return *l, nil
 	}
 	n = max(0, n-(whole-len(records)))
-	at, came, ok := l.find(records)
+	at, came, ok := l.findMarks(records)
 	if !ok || came < len(records) {
 		return progress{}, errPassed
 	}
@@ -281,9 +281,9 @@ func (l *progress) applied(records []events.Position, n int) (progress, error) {
 	return out, nil
 }
 
-// same reports whether two are the same row, so that a write would change nothing. Times are
+// isSame reports whether two are the same row, so that a write would change nothing. Times are
 // compared to the second, as they are stored.
-func (l *progress) same(o *progress) bool {
+func (l *progress) isSame(o *progress) bool {
 	return l.Marks == o.Marks && l.Last == o.Last && l.Behind == o.Behind && l.Void == o.Void && l.AppliedMarks == o.AppliedMarks && l.Until.Unix() == o.Until.Unix() && l.At == o.At && l.Fence.Same(o.Fence)
 }
 
@@ -292,16 +292,16 @@ func (h *Handler) progressRef(w *work) owntable.ShardRef {
 	return owntable.Checkpoint(h.Runner.Model.Name, w.table, w.shard)
 }
 
-// follows reports whether the stream has nothing of the shard between a position and the event. What it has forgotten in between
+// isNextRecord reports whether the stream has nothing of the shard between a position and the event. What it has forgotten in between
 // is a gap, of which it keeps the dead letter. A shard of which nothing came begins where the stream does.
-func (h *Handler) follows(ctx context.Context, w *work, behind, p events.Position) (bool, error) {
+func (h *Handler) isNextRecord(ctx context.Context, w *work, behind, p events.Position) (bool, error) {
 	for range emptyPages {
 		read, err := h.Runner.Store.Read(ctx, w.table, w.shard, behind, 1)
 		switch {
 		case errors.Is(err, store.ErrTrimmed) && behind.IsZero():
 			behind, err = h.Runner.Store.Horizon(ctx, w.table, w.shard)
 		case errors.Is(err, store.ErrTrimmed):
-			err = h.gap(ctx, w, behind, "the stream had forgotten what came after it, at least up to "+p.String())
+			err = h.keepGap(ctx, w, behind, "the stream had forgotten what came after it, at least up to "+p.String())
 			return err == nil, err
 		case err == nil && len(read.Records) > 0:
 			return read.Records[0].Position.Compare(p) >= 0, nil
@@ -317,15 +317,15 @@ func (h *Handler) follows(ctx context.Context, w *work, behind, p events.Positio
 // many the event fails, and when it comes again, the same process reads on where it was.
 const emptyPages = 20
 
-// gap keeps the dead letter of records that are missing behind a position.
-func (h *Handler) gap(ctx context.Context, w *work, behind events.Position, what string) error {
+// keepGap keeps the dead letter of records that are missing behind a position.
+func (h *Handler) keepGap(ctx context.Context, w *work, behind events.Position, what string) error {
 	_, err := h.Runner.Letters().Keep(ctx, deadletter.ShardGap(w.table, w.shard, behind, what, h.Runner.Now()))
 	return err
 }
 
-// begin claims an event for this invocation. Its error says why the event must not be
+// claimEvent claims an event for this invocation. Its error says why the event must not be
 // applied. After a crash the claim ends with the invocation's time.
-func (h *Handler) begin(ctx context.Context, w *work) error {
+func (h *Handler) claimEvent(ctx context.Context, w *work) error {
 	row, err := h.Runner.GetRow(ctx, h.progressRef(w).Ref)
 	if err != nil {
 		return err
@@ -339,25 +339,25 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	}
 	of := ask{
 		room: rowMarks,
-		next: func(behind, p events.Position) (bool, error) { return h.follows(ctx, w, behind, p) },
+		next: func(behind, p events.Position) (bool, error) { return h.isNextRecord(ctx, w, behind, p) },
 		gaveUp: func(behind events.Position, n int) error {
-			return h.gap(ctx, w, behind, fmt.Sprintf("Lambda gave up %d records that came and could not be applied", n))
+			return h.keepGap(ctx, w, behind, fmt.Sprintf("Lambda gave up %d records that came and could not be applied", n))
 		},
 	}
-	err = h.change(ctx, w, func(l *progress) (progress, error) {
+	err = h.changeRow(ctx, w, func(l *progress) (progress, error) {
 		isNew := l.At.IsZero() && l.Last.IsZero()
-		of.sure = l.recent(now) && !w.expires(now) || w.announces() || isNew && !h.watched[w.table].is
-		next, err := l.take(w.records, now, now.Add(until), of)
+		of.sure = l.isRecent(now) && !w.mayHaveExpired(now) || w.hasNoChange() || isNew && !h.watched[w.table].is
+		next, err := l.afterClaim(w.records, now, now.Add(until), of)
 		if err != nil {
 			return next, err
 		}
 		if builds := w.view.Builds.Generations(); len(builds) > 0 {
 			next.Fence, _ = l.Fence.Take(w.view.Count, builds, l.At)
-			next.Fence = w.cut(next.Fence, l.At, isNew)
+			next.Fence = w.cutFence(next.Fence, l.At, isNew)
 		}
 		byMarks := func(b owntable.Build) bool { return b.HandOver.Over.IsZero() }
 		if len(w.portions) == 1 && len(w.portions[0].bad) == 0 && !slices.ContainsFunc(w.view.Builds.Counting(), byMarks) && w.looked.Idle {
-			return next.applied(w.records, len(w.records)) // there is nothing to do in between
+			return next.afterApplied(w.records, len(w.records)) // there is nothing to do in between
 		}
 		return next, nil
 	})
@@ -365,9 +365,9 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	return err
 }
 
-// cut cuts the shard for builds that hand over: before the first record of the event that was written after the announcement, and
+// cutFence cuts the shard for builds that hand over: before the first record of the event that was written after the announcement, and
 // at its beginning if that is near and the shard is new: nothing of it has come, and it may descend from one that was cut.
-func (w *work) cut(f contribution.Fence, at events.Position, isNew bool) contribution.Fence {
+func (w *work) cutFence(f contribution.Fence, at events.Position, isNew bool) contribution.Fence {
 	return reader.CutFence(w.view.CatalogRow, f, at, isNew, func(yield func(*events.Record) bool) {
 		for i := range w.entries {
 			if r := &w.entries[i].Record; !r.Position.IsZero() && !yield(r) {
@@ -377,21 +377,21 @@ func (w *work) cut(f contribution.Fence, at events.Position, isNew bool) contrib
 	})
 }
 
-// recent reports whether the row was written so lately that the mapping cannot have been made again since.
-func (l *progress) recent(now time.Time) bool {
+// isRecent reports whether the row was written so lately that the mapping cannot have been made again since.
+func (l *progress) isRecent(now time.Time) bool {
 	return now.Sub(l.Expiry.Add(-progressLife)) < remade
 }
 
-// expires reports whether the event's first record is so old that those before it may have expired. One that is older than a stream
+// mayHaveExpired reports whether the event's first record is so old that those before it may have expired. One that is older than a stream
 // keeps records comes from a test or a recording.
-func (w *work) expires(now time.Time) bool {
+func (w *work) mayHaveExpired(now time.Time) bool {
 	age := now.Sub(w.entries[0].Record.Time)
 	return age > oldAge && age < 48*time.Hour
 }
 
-// announces reports whether no record of the event changes its row: reads of a stream leave such records out, so they cannot be
+// hasNoChange reports whether no record of the event changes its row: reads of a stream leave such records out, so they cannot be
 // asked for.
-func (w *work) announces() bool {
+func (w *work) hasNoChange() bool {
 	return !slices.ContainsFunc(w.entries, func(e events.Entry) bool {
 		return e.Record.Old == nil || !value.EqualItems(e.Record.Old, e.Record.New)
 	})
@@ -404,16 +404,16 @@ const (
 	progressTries  = 10               // how often other invocations may change the row while we do
 )
 
-// change writes the row that f returns. The row in w may be out of date. The write is
+// changeRow writes the row that f returns. The row in w may be out of date. The write is
 // conditional on its version, and after a failed condition f is called with the current
 // row.
-func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progress, error)) error {
+func (h *Handler) changeRow(ctx context.Context, w *work, f func(*progress) (progress, error)) error {
 	for range progressTries {
 		if !w.progress.Fence.Admits(w.view.Count) {
 			return fmt.Errorf("shard %s of %s: %w", w.shard, w.table, errView)
 		}
 		if len(w.records) > 0 {
-			done, err := w.progress.recall(w.records, func(from, below events.Position) ([]owntable.TailRow, error) { return h.tail(ctx, w, from, below) })
+			done, err := w.progress.recallMarks(w.records, func(from, below events.Position) ([]owntable.TailRow, error) { return h.readTail(ctx, w, from, below) })
 			if err != nil {
 				return err
 			}
@@ -423,12 +423,12 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 		}
 		next, err := f(&w.progress)
 		if err != nil {
-			return h.disorder(w, err)
+			return h.reportDisorder(w, err)
 		}
-		if w.progress.same(&next) {
+		if w.progress.isSame(&next) {
 			return nil
 		}
-		row, wrote, err := h.move(ctx, w, &next)
+		row, wrote, err := h.moveRow(ctx, w, &next)
 		if err != nil {
 			return err
 		}
@@ -443,8 +443,8 @@ func (h *Handler) change(ctx context.Context, w *work, f func(*progress) (progre
 	return fmt.Errorf("shard %s of %s is moved by others as often as it is tried", w.shard, w.table)
 }
 
-// move writes the row, behind the marks that leave it, and returns it. wrote is false if another invocation was there before.
-func (h *Handler) move(ctx context.Context, w *work, next *progress) (row value.Item, wrote bool, err error) {
+// moveRow writes the row, behind the marks that leave it, and returns it. wrote is false if another invocation was there before.
+func (h *Handler) moveRow(ctx context.Context, w *work, next *progress) (row value.Item, wrote bool, err error) {
 	expires := h.Runner.Now().Add(progressLife)
 	wr := w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, expires)
 	wr.Repeatable = true // what asks for it asks nothing of a row that has what this invocation wrote
@@ -478,8 +478,8 @@ func (h *Handler) move(ctx context.Context, w *work, next *progress) (row value.
 	return out[0].Row, out[0].Err == nil, nil
 }
 
-// tail reads the rows of marks from the one on that has a record, those that begin below another one.
-func (h *Handler) tail(ctx context.Context, w *work, from, below events.Position) (rows []owntable.TailRow, err error) {
+// readTail reads the rows of marks from the one on that has a record, those that begin below another one.
+func (h *Handler) readTail(ctx context.Context, w *work, from, below events.Position) (rows []owntable.TailRow, err error) {
 	q := store.Query{
 		Table: owntable.TableName, Partition: value.OfString(owntable.Tail(h.Runner.Model.Name, owntable.ShardKey(w.table, w.shard))),
 		Sort: store.Range{Below: value.OfString(owntable.TailAt(from))}, Reverse: true, Limit: 1,
@@ -509,10 +509,10 @@ func (h *Handler) tail(ctx context.Context, w *work, from, below events.Position
 // mostRecalled is more marks than the rows have that an event of Lambda, of at most 10,000 records, is in.
 const mostRecalled = 50_000
 
-// disorder says that records came out of order, which positions by shard cannot survive.
+// reportDisorder says that records came out of order, which positions by shard cannot survive.
 // Nothing of the event is acknowledged; the text says which setting of the event source mapping
 // to look at.
-func (h *Handler) disorder(w *work, err error) error {
+func (h *Handler) reportDisorder(w *work, err error) error {
 	if errors.Is(err, errBusy) {
 		return fmt.Errorf("%w: shard %s of %s: %w; nothing of this event is applied, and it comes again. If that does not end, the parallelization factor is above 1: set it to 1", ErrOrder, w.shard, w.table, err)
 	}

@@ -67,7 +67,7 @@ func TestProgressTakes(t *testing.T) {
 			for i, s := range tries {
 				c := &call{records: s.records}
 				known := l.known(c)
-				got, err := known.take(c.records, now, now.Add(time.Minute), ask{sure: true, room: room, gaveUp: sure.gaveUp})
+				got, err := known.afterClaim(c.records, now, now.Add(time.Minute), ask{sure: true, room: room, gaveUp: sure.gaveUp})
 				want := map[int]error{passed: errPassed, busy: errBusy}[s.applied]
 				if !errors.Is(err, want) || want == nil && err != nil {
 					t.Errorf("%s: event %d with room for %d: %v, want %v", name, i, room, err, want)
@@ -81,7 +81,7 @@ func TestProgressTakes(t *testing.T) {
 				}
 				if s.applied >= 0 {
 					known = l.known(c)
-					if l.progress, err = known.applied(c.records, min(s.applied, len(c.records))); err != nil {
+					if l.progress, err = known.afterApplied(c.records, min(s.applied, len(c.records))); err != nil {
 						t.Errorf("%s: event %d with room for %d at its end: %v", name, i, room, err)
 					}
 				}
@@ -96,8 +96,8 @@ func TestProgressGivesUp(t *testing.T) {
 	soaktest.Calm(t)
 	var l progress
 	now := time.Unix(1000, 0)
-	l, _ = l.take(positions(1, 2), now, now.Add(time.Minute), sure)
-	if _, err := l.take(positions(3), now.Add(59*time.Second), now, sure); !errors.Is(err, errBusy) {
+	l, _ = l.afterClaim(positions(1, 2), now, now.Add(time.Minute), sure)
+	if _, err := l.afterClaim(positions(3), now.Add(59*time.Second), now, sure); !errors.Is(err, errBusy) {
 		t.Error(err)
 	}
 	slow, gone := l, 0
@@ -105,18 +105,18 @@ func TestProgressGivesUp(t *testing.T) {
 		gone = n
 		return errBusy
 	}}
-	if _, err := l.take(positions(3), now.Add(61*time.Second), now, unkept); !errors.Is(err, errBusy) || gone != 2 {
+	if _, err := l.afterClaim(positions(3), now.Add(61*time.Second), now, unkept); !errors.Is(err, errBusy) || gone != 2 {
 		t.Errorf("%d are given up, and not kept as a gap: %v", gone, err)
 	}
-	l, err := l.take(positions(3), now.Add(61*time.Second), now, sure)
+	l, err := l.afterClaim(positions(3), now.Add(61*time.Second), now, sure)
 	failtest.On(t, err)
-	if _, err := l.take(positions(1, 2), now.Add(time.Hour), now, sure); !errors.Is(err, errPassed) {
+	if _, err := l.afterClaim(positions(1, 2), now.Add(time.Hour), now, sure); !errors.Is(err, errPassed) {
 		t.Error(err)
 	}
-	if _, err := l.applied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.AppliedMarks != 0 {
+	if _, err := l.afterApplied(positions(1, 2), 2); !errors.Is(err, errPassed) || slow.AppliedMarks != 0 {
 		t.Error(err)
 	}
-	if l, err = l.applied(positions(3), 1); err != nil || l.AppliedMarks != l.len() {
+	if l, err = l.afterApplied(positions(3), 1); err != nil || l.AppliedMarks != l.countMarks() {
 		t.Error(l, err)
 	}
 }
@@ -148,9 +148,9 @@ func TestProgressBesideAProcess(t *testing.T) {
 			for n := uint64(1); n <= s.last; n++ {
 				l.Marks += marksOf(positions(n))
 			}
-			l.AppliedMarks, l.Last = l.len(), at(s.last)
+			l.AppliedMarks, l.Last = l.countMarks(), at(s.last)
 			l.From, l.To, l.At = at(s.from), at(s.to), at(max(s.to, s.last))
-			next, err := l.take(s.records, now, now.Add(time.Minute), ask{sure: true, room: rowMarks, next: func(behind, p events.Position) (bool, error) {
+			next, err := l.afterClaim(s.records, now, now.Add(time.Minute), ask{sure: true, room: rowMarks, next: func(behind, p events.Position) (bool, error) {
 				if behind != at(s.to) || p != s.records[0] {
 					t.Errorf("%v behind %v is asked for", p, behind)
 				}
@@ -163,10 +163,10 @@ func TestProgressBesideAProcess(t *testing.T) {
 				return
 			}
 			if next.AppliedMarks != s.applied {
-				t.Errorf("%d of %d are applied", next.AppliedMarks, next.len())
+				t.Errorf("%d of %d are applied", next.AppliedMarks, next.countMarks())
 			}
-			over, err := next.applied(s.records, len(s.records))
-			if err != nil || over.At != at(max(s.to, s.last, s.records[len(s.records)-1].Uint64())) || over.AppliedMarks != over.len() {
+			over, err := next.afterApplied(s.records, len(s.records))
+			if err != nil || over.At != at(max(s.to, s.last, s.records[len(s.records)-1].Uint64())) || over.AppliedMarks != over.countMarks() {
 				t.Errorf("%+v, %v", over, err)
 			}
 		})
@@ -181,14 +181,14 @@ func TestProgressIsBounded(t *testing.T) {
 		tail := 0
 		for n := range 3000 / size {
 			event := run(uint64(n*size+1), uint64(n*size+size))
-			l, _ = l.take(event, time.Unix(0, 0), time.Unix(0, 0), sure)
+			l, _ = l.afterClaim(event, time.Unix(0, 0), time.Unix(0, 0), sure)
 			if l.tail != nil {
 				tail++
 			}
 			l.tail = nil
-			l, _ = l.applied(event, size)
-			if l.len() > rowMarks || l.AppliedMarks != l.len() || l.Last != event[size-1] {
-				t.Fatal(l.len(), l.AppliedMarks, l.Last)
+			l, _ = l.afterApplied(event, size)
+			if l.countMarks() > rowMarks || l.AppliedMarks != l.countMarks() || l.Last != event[size-1] {
+				t.Fatal(l.countMarks(), l.AppliedMarks, l.Last)
 			}
 		}
 		if tail > rows {
@@ -223,7 +223,7 @@ func TestRecall(t *testing.T) {
 				known.tails[events.PositionOf(from)] = owntable.TailRow{From: events.PositionOf(from), To: events.PositionOf(from/100*100 + 100), Marks: marksOf(run(from+1, from/100*100+100))}
 			}
 		}
-		if done, err := l.recall(s.event, known.rows); done != s.done || err != nil || len(l.earlier) != s.earlier*markBytes {
+		if done, err := l.recallMarks(s.event, known.rows); done != s.done || err != nil || len(l.earlier) != s.earlier*markBytes {
 			t.Errorf("%s: done %v, %d marks, %v", name, done, len(l.earlier)/markBytes, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestFirstMarks(t *testing.T) {
 	s, now := shard{tails: map[events.Position]owntable.TailRow{}}, time.Unix(1000, 0)
 	of := ask{sure: true, room: 2, gaveUp: sure.gaveUp, next: func(events.Position, events.Position) (bool, error) { return true, nil }}
 	take := func(l progress, event []events.Position) progress {
-		next, err := l.take(event, now, now, of)
+		next, err := l.afterClaim(event, now, now, of)
 		failtest.On(t, err)
 		s.tails[next.tail.From] = *next.tail
 		return next
@@ -246,7 +246,7 @@ func TestFirstMarks(t *testing.T) {
 	l = take(l, positions(4, 6, 8, 10, 12))
 	delete(s.tails, l.tail.From)
 	l.At = l.Last
-	if done, err := l.recall(positions(5), s.rows); done || err != nil {
+	if done, err := l.recallMarks(positions(5), s.rows); done || err != nil {
 		t.Errorf("a record that was not applied is done: %v", err)
 	}
 }
@@ -342,7 +342,7 @@ func (s *shard) apply(p events.Position) {
 	}
 }
 
-// rows reads the tail, as Handler.tail does.
+// rows reads the tail, as Handler.readTail does.
 func (s *shard) rows(from, below events.Position) (rows []owntable.TailRow, err error) {
 	for _, at := range slices.SortedFunc(maps.Keys(s.tails), events.Position.Compare) {
 		if at.Compare(from) < 0 {
@@ -362,7 +362,7 @@ func (s *shard) known(c *call) (l progress) {
 		l.earlier = c.next.earlier
 	}
 	if len(c.records) > 0 {
-		if done, _ := l.recall(c.records, s.rows); done {
+		if done, _ := l.recallMarks(c.records, s.rows); done {
 			c.records = nil
 			s.recalled++
 		}
@@ -370,10 +370,10 @@ func (s *shard) known(c *call) (l progress) {
 	return l
 }
 
-// begin reads the row, and stores the marks that leave it, as Handler.move does. A later step writes the row.
+// begin reads the row, and stores the marks that leave it, as Handler.moveRow does. A later step writes the row.
 func (s *shard) begin(t *testing.T, c *call) error {
 	known := s.known(c)
-	l, err := known.take(c.records, s.now, s.now.Add(time.Minute), ask{next: s.next, sure: len(c.records)%2 == 0, room: 5, gaveUp: sure.gaveUp})
+	l, err := known.afterClaim(c.records, s.now, s.now.Add(time.Minute), ask{next: s.next, sure: len(c.records)%2 == 0, room: 5, gaveUp: sure.gaveUp})
 	if err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func (s *shard) step(t *testing.T, c *call) (over, ok bool) {
 	default:
 		var l progress
 		known := s.known(c)
-		if l, err = known.applied(c.records, len(c.records)); err == nil {
+		if l, err = known.afterApplied(c.records, len(c.records)); err == nil {
 			s.progress = l
 			s.version++
 			return true, true

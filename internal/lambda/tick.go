@@ -47,14 +47,14 @@ func isTick(payload []byte) (s scheduled, is bool) {
 	return s, err == nil && s.Kind == "Scheduled Event"
 }
 
-// tick looks at the streams in each fifth minute, and works on long lists. An error fails the invocation, so that its alarm tells.
-func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
+// runTick looks at the streams in each fifth minute, and works on long lists. An error fails the invocation, so that its alarm tells.
+func (h *Handler) runTick(ctx context.Context, s scheduled) ([]byte, error) {
 	ctx, cancel := inTime(ctx)
 	defer cancel()
 	var t Tick
 	if s.Time.Truncate(lookEvery).Equal(s.Time.Truncate(time.Minute)) {
 		t.Tables, t.Why = reader.WatchStreams(ctx, h.Runner, h.Log)
-		t.Why = errors.Join(t.Why, h.count(ctx, &t))
+		t.Why = errors.Join(t.Why, h.countLetters(ctx, &t))
 	}
 	err := h.Runner.Start(ctx) // unless this program is not the one that derives
 	if err == nil {
@@ -64,7 +64,7 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 		if stop(); n > 0 && errors.Is(late, context.DeadlineExceeded) && ctx.Err() == nil {
 			late = nil // the next minute goes on
 		}
-		err = errors.Join(late, h.jobs(ctx, &w), w.waits)
+		err = errors.Join(late, h.workOnJobs(ctx, &w), w.waits)
 	}
 	t.Why = errors.Join(t.Why, err)
 	if h.Ticked != nil {
@@ -73,8 +73,8 @@ func (h *Handler) tick(ctx context.Context, s scheduled) ([]byte, error) {
 	return []byte("{}"), t.Why
 }
 
-// count counts the open dead letters.
-func (h *Handler) count(ctx context.Context, t *Tick) error {
+// countLetters counts the open dead letters.
+func (h *Handler) countLetters(ctx context.Context, t *Tick) error {
 	t.Letters = map[string]int{}
 	n, enough := 0, errors.New("there are more")
 	err := h.Runner.EachDeadLetter(ctx, func(d deadletter.Letter) error {
@@ -97,8 +97,8 @@ type watched struct {
 	is    bool
 }
 
-// overdue looks at the streams before an event is applied if no program has for almost a day. It asks once an hour.
-func (h *Handler) overdue(ctx context.Context, table string) error {
+// lookIfOverdue looks at the streams before an event is applied if no program has for almost a day. It asks once an hour.
+func (h *Handler) lookIfOverdue(ctx context.Context, table string) error {
 	now := h.Runner.Now()
 	if of, asked := h.watched[table]; asked && now.Sub(of.asked).Abs() < overdueEvery {
 		return nil

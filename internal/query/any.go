@@ -17,12 +17,12 @@ func (s *step) anyHolds(row value.Item, sc scope) bool {
 	asked := false
 	for i := range s.Any {
 		b := &s.Any[i]
-		want := s.value(b, sc)
+		want := s.fixedValue(b, sc)
 		if want.IsMissing() {
 			continue
 		}
 		asked = true
-		have := b.Field.Elements(s.read(b.Field, row))
+		have := b.Field.Elements(s.readField(b.Field, row))
 		if slices.ContainsFunc(want.Elements(), func(e value.Attr) bool { return value.Asked(have, e.Value) }) {
 			return true
 		}
@@ -73,22 +73,22 @@ func newPick(s *step) *pick {
 	return p
 }
 
-// picked are the keys that the rows asked for can have, in order and each once; ok
+// pickedKeys are the keys that the rows asked for can have, in order and each once; ok
 // is false where the rows have to be read to be found.
-func (s *step) picked(sc scope) (keys []store.Key, ok bool) {
+func (s *step) pickedKeys(sc scope) (keys []store.Key, ok bool) {
 	if s.pick == nil {
 		return nil, false
 	}
-	list := s.value(&s.pick.bind, sc)
+	list := s.fixedValue(&s.pick.bind, sc)
 	if list.IsMissing() {
 		return nil, false
 	}
-	fixed := s.lookup(sc)
+	fixed := s.lookupFor(sc)
 	sets := seq.Map(list.Elements(), func(e value.Attr) map[string]value.Value {
 		return map[string]value.Value{s.pick.bind.Field.Name: e.Value}
 	})
 	for name, enum := range s.pick.enums {
-		if b := s.Bound(name); b != nil && !s.value(b, sc).IsMissing() {
+		if b := s.Bound(name); b != nil && !s.fixedValue(b, sc).IsMissing() {
 			continue
 		}
 		var more []map[string]value.Value
@@ -127,10 +127,10 @@ func pickedOrder(a, b store.Key) int {
 	return cmp.Or(compareSorts(a.Sort, b.Sort), compareKeys(a, b))
 }
 
-// picks reads rows by the keys that lists make, and goes on from those there.
+// readPicked reads rows by the keys that lists make, and goes on from those there.
 // Reading by keys costs a read for each key of the lists, and no scan of the partition; what the
 // page may cost bounds it as any other read.
-func (w *walk) picks(depth int, f found, keys []store.Key, resume []store.Cursor) (bool, error) {
+func (w *walk) readPicked(depth int, f found, keys []store.Key, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	if len(resume) > 0 {
 		at, before := slices.BinarySearchFunc(keys, resume[0].Key, func(k, to store.Key) int {
@@ -139,7 +139,7 @@ func (w *walk) picks(depth int, f found, keys []store.Key, resume []store.Cursor
 			}
 			return pickedOrder(k, to)
 		})
-		if more, err := w.resume(depth, w.scope(f.row), f, resume); !more || err != nil {
+		if more, err := w.resumeInside(depth, w.scopeAfter(f.row), f, resume); !more || err != nil {
 			return false, err
 		}
 		if before {
@@ -149,20 +149,20 @@ func (w *walk) picks(depth int, f found, keys []store.Key, resume []store.Cursor
 	}
 	for len(keys) > 0 {
 		batch := keys[:min(maxBatch, len(keys))]
-		rows, err := w.fetch(w.ctx, st, batch, func(int) scope { return w.scope(f.row) })
+		rows, err := w.fetchRows(w.ctx, st, batch, func(int) scope { return w.scopeAfter(f.row) })
 		if err != nil {
 			return false, err
 		}
 		var there []found
 		for i, row := range rows {
 			if row != nil {
-				there = append(there, found{row, behind(f.at, store.Cursor{Key: batch[i]})})
+				there = append(there, found{row, behindRow(f.at, store.Cursor{Key: batch[i]})})
 			}
 		}
-		if more, err := w.descend(depth+1, there, nil); !more || err != nil {
+		if more, err := w.descendFrom(depth+1, there, nil); !more || err != nil {
 			return false, err
 		}
-		if keys = keys[len(batch):]; len(keys) > 0 && w.passed(behind(f.at, store.Cursor{Key: batch[len(batch)-1]})) {
+		if keys = keys[len(batch):]; len(keys) > 0 && w.notePassed(behindRow(f.at, store.Cursor{Key: batch[len(batch)-1]})) {
 			return false, nil
 		}
 	}

@@ -9,22 +9,22 @@ import (
 	"weir/internal/value"
 )
 
-// belongs reports whether a row is one that the step asks for.
+// rowBelongs reports whether a row is one that the step asks for.
 // Every row of an answer passes it, by whatever read it was found, so an index that lags or a key
 // with two readings never adds a row.
-func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
+func (s *step) rowBelongs(row value.Item, sc scope, now time.Time) bool {
 	if len(s.kinds) > 0 {
-		return slices.ContainsFunc(s.kinds, func(k *step) bool { return k.belongs(row, sc, now) })
+		return slices.ContainsFunc(s.kinds, func(k *step) bool { return k.rowBelongs(row, sc, now) })
 	}
 	if s.sparse && !s.matchesKeys(row) || !s.sparse && s.Entity.Table.Classify(row) != s.Entity {
 		return false
 	}
-	if !s.Expired && s.expired(row, now) {
+	if !s.Expired && s.isExpired(row, now) {
 		return false
 	}
-	row = s.reads(row, now)
+	row = s.rowAsRead(row, now)
 	for i := range s.With {
-		if !s.holds(&s.With[i], row, sc) {
+		if !s.holdsBinds(&s.With[i], row, sc) {
 			return false
 		}
 	}
@@ -32,7 +32,7 @@ func (s *step) belongs(row value.Item, sc scope, now time.Time) bool {
 		return false
 	}
 	for i := range s.Where {
-		if f := &s.Where[i]; !f.Holds(s.typed(f.Field, row), sc.args) {
+		if f := &s.Where[i]; !f.Holds(s.readTyped(f.Field, row), sc.args) {
 			return false
 		}
 	}
@@ -46,7 +46,7 @@ func (s *step) matchesKeys(row value.Item) bool {
 		return false
 	}
 	for _, k := range [...]*keyPart{&s.partition, &s.sort} {
-		if k.attr.Name != "" && !k.matches(row) {
+		if k.attr.Name != "" && !k.matchesShape(row) {
 			return false
 		}
 	}
@@ -55,19 +55,19 @@ func (s *step) matchesKeys(row value.Item) bool {
 	})
 }
 
-// holds reports whether a row has what a step binds. A parameter that is optional and not given
+// holdsBinds reports whether a row has what a step binds. A parameter that is optional and not given
 // binds nothing. An index of keys alone may lack the attribute; then the key, in any spelling
 // that it may have, decides.
-func (s *step) holds(b *model.Bind, row value.Item, sc scope) bool {
+func (s *step) holdsBinds(b *model.Bind, row value.Item, sc scope) bool {
 	if b.Prior != nil && sc.alone {
 		return true
 	}
-	want := s.value(b, sc)
+	want := s.fixedValue(b, sc)
 	if want.IsMissing() {
 		return b.Param != "" // only an optional one is not given
 	}
-	have := b.Field.Elements(s.read(b.Field, row))
-	return s.sparse && (have.IsMissing() || s.spelt(b.Field, row, want)) || value.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
+	have := b.Field.Elements(s.readField(b.Field, row))
+	return s.sparse && (have.IsMissing() || s.maySpell(b.Field, row, want)) || value.Asked(have, want) || sameTyped(b.Field, have, want) || s.sameKey(b.Field.Name, have, want)
 }
 
 // sameTyped reports whether two values are the same as the declared type of a field reads them: a time with
@@ -95,18 +95,18 @@ func (s *step) sameKey(name string, have, want value.Value) bool {
 	return false
 }
 
-// typed is read, with the value as the declared type of the field has it.
-func (s *step) typed(f *model.Field, row value.Item) value.Value {
-	v := s.read(f, row)
+// readTyped is read, with the value as the declared type of the field has it.
+func (s *step) readTyped(f *model.Field, row value.Item) value.Value {
+	v := s.readField(f, row)
 	if f.Declared != nil {
 		v, _ = f.Declared.Read(v, f.Key != nil)
 	}
 	return v
 }
 
-// spelt reports whether the keys of a row of which there is nothing else may have
+// maySpell reports whether the keys of a row of which there is nothing else may have
 // the value escaped.
-func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
+func (s *step) maySpell(f *model.Field, row value.Item, want value.Value) bool {
 	raw := f.Raw(row)
 	if f.Key == nil || want.Kind() != value.String {
 		return false
@@ -115,9 +115,9 @@ func (s *step) spelt(f *model.Field, row value.Item, want value.Value) bool {
 	return value.Equal(raw, asked) || s.sameKey(f.Name, raw, asked)
 }
 
-// read is a field of a row that the step read. A name that is no attribute of the
+// readField is a field of a row that the step read. A name that is no attribute of the
 // row is taken from the key that the step reads by.
-func (s *step) read(f *model.Field, row value.Item) value.Value {
+func (s *step) readField(f *model.Field, row value.Item) value.Value {
 	if f.Formula != nil {
 		return f.Stored(row)
 	}
@@ -136,31 +136,31 @@ func (s *step) read(f *model.Field, row value.Item) value.Value {
 		case row.Has(f.Name):
 			return f.Stored(row)
 		default:
-			return k.read(f.Name, row)
+			return k.readName(f.Name, row)
 		}
 	}
 	for _, k := range [...]*keyPart{&s.partition, &s.sort} {
 		if k.attr.Name == "" {
 			continue
 		}
-		if v := k.read(f.Name, row); !v.IsMissing() {
+		if v := k.readName(f.Name, row); !v.IsMissing() {
 			return v
 		}
 	}
 	return value.Value{}
 }
 
-// expired reports whether a row is past its TTL, or its entity's expiry.
-func (s *step) expired(row value.Item, now time.Time) bool {
-	if ttl := s.Entity.Table.TTL; ttl != "" && past(row.Get(ttl), now) {
+// isExpired reports whether a row is past its TTL, or its entity's expiry.
+func (s *step) isExpired(row value.Item, now time.Time) bool {
+	if ttl := s.Entity.Table.TTL; ttl != "" && isPast(row.Get(ttl), now) {
 		return true
 	}
-	return s.Entity.Expires != nil && past(s.typed(s.Entity.Expires, row), now)
+	return s.Entity.Expires != nil && isPast(s.readTyped(s.Entity.Expires, row), now)
 }
 
-// past reports whether a time, in epoch seconds or as a text (value.Time), has come.
+// isPast reports whether a time, in epoch seconds or as a text (value.Time), has come.
 // What is no time is never past. A number is compared to the second, a text to its fraction.
-func past(v value.Value, now time.Time) bool {
+func isPast(v value.Value, now time.Time) bool {
 	switch v.Kind() {
 	case value.Number:
 		return value.Compare(v, value.OfInt(now.Unix())) <= 0

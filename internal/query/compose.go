@@ -25,18 +25,18 @@ func newReturned(q *model.Query, of *step) []returned {
 		}
 		if d := r.Distinct; d != nil {
 			fields := seq.Map(d.Key, func(a model.Assign) *model.Field { return d.Entity.Field(a.Name) })
-			r.distinct = partition(d.Entity, fields, d.Key, of)
+			r.distinct = partitionStep(d.Entity, fields, d.Key, of)
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// compose is what the query gives of the row that it found.
+// composeRow is what the query gives of the row that it found.
 // Values that are counted are read for each row of the page, at moments of their own.
-func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
+func (r *run) composeRow(ctx context.Context, row value.Item) (value.Item, error) {
 	last := r.plan.steps[len(r.plan.steps)-1]
-	shown := last.outside(row)
+	shown := last.outsideRow(row)
 	var out []value.Attr
 	for _, ret := range r.plan.returned {
 		var v value.Value
@@ -44,13 +44,13 @@ func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
 		switch {
 		case ret.size != nil:
 			var all []value.Value
-			all, err = r.elements(ctx, ret.size, row)
+			all, err = r.listElements(ctx, ret.size, row)
 			v = value.OfInt(int64(len(all)))
 		case ret.distinct != nil:
-			v, err = r.count(ctx, ret.distinct, ret.Distinct.Field, row)
+			v, err = r.countValues(ctx, ret.distinct, ret.Distinct.Field, row)
 		default:
 			if v = shown.Get(ret.Field.Name); v.IsMissing() {
-				v = last.read(ret.Field, row)
+				v = last.readField(ret.Field, row)
 			}
 		}
 		if err != nil {
@@ -61,12 +61,12 @@ func (r *run) compose(ctx context.Context, row value.Item) (value.Item, error) {
 	return value.NewItem(out...), nil
 }
 
-// count is how many values a field has in the rows that the step reads.
+// countValues is how many values a field has in the rows that the step reads.
 // It reads all rows of the step. Values that are no single value do not count.
-func (r *run) count(ctx context.Context, st *step, f *model.Field, row value.Item) (value.Value, error) {
+func (r *run) countValues(ctx context.Context, st *step, f *model.Field, row value.Item) (value.Value, error) {
 	seen := map[string]bool{}
-	err := r.through(ctx, st, scope{prior: row}, func(other value.Item) {
-		if text := value.Scalar(st.read(f, other)); text != "" {
+	err := r.eachRow(ctx, st, scope{prior: row}, func(other value.Item) {
+		if text := value.Scalar(st.readField(f, other)); text != "" {
 			seen[text] = true
 		}
 	})

@@ -40,20 +40,20 @@ type seal struct {
 	params       map[string]string
 }
 
-// close makes the cursor of a place, "" of the zero place.
+// sealPlace makes the cursor of a place, "" of the zero place.
 // It is base64 for URLs, and signed but not encrypted, so a client can read the key of a row in it.
-func (s *seal) close(at place) string {
-	if at.zero() {
+func (s *seal) sealPlace(at place) string {
+	if at.isZero() {
 		return ""
 	}
 	b := appendPlace(nil, at)
-	return base64.RawURLEncoding.EncodeToString(append(b, s.sign(b)...))
+	return base64.RawURLEncoding.EncodeToString(append(b, s.signCursor(b)...))
 }
 
-// open is the place of a cursor; its only error is ErrCursor.
+// openCursor is the place of a cursor; its only error is ErrCursor.
 // "" is the place before the first row. A cursor of another model, query, set of parameters or
 // stage has another signature, and is ErrCursor as any forged one.
-func (s *seal) open(cursor string) (place, error) {
+func (s *seal) openCursor(cursor string) (place, error) {
 	if cursor == "" {
 		return place{}, nil
 	}
@@ -65,26 +65,26 @@ func (s *seal) open(cursor string) (place, error) {
 		return place{}, ErrCursor
 	}
 	b, signed := b[:len(b)-signature], b[len(b)-signature:]
-	if !hmac.Equal(signed, s.sign(b)) {
+	if !hmac.Equal(signed, s.signCursor(b)) {
 		return place{}, ErrCursor
 	}
 	return parsePlace(b)
 }
 
-// sign returns the signature of a cursor. It covers model, query and parameters, so that a
+// signCursor returns the signature of a cursor. It covers model, query and parameters, so that a
 // cursor is good for the request that it came from and no other.
-func (s *seal) sign(b []byte) []byte {
+func (s *seal) signCursor(b []byte) []byte {
 	h := hmac.New(sha256.New, s.secret)
-	write(h, "weir cursor 2", s.model, s.query)
+	hashTexts(h, "weir cursor 2", s.model, s.query)
 	for _, name := range slices.Sorted(maps.Keys(s.params)) {
-		write(h, name, s.params[name])
+		hashTexts(h, name, s.params[name])
 	}
-	write(h, "", string(b))
+	hashTexts(h, "", string(b))
 	return h.Sum(nil)[:signature]
 }
 
-// write hashes texts so that no others have the same hash.
-func write(h hash.Hash, texts ...string) {
+// hashTexts hashes texts so that no others have the same hash.
+func hashTexts(h hash.Hash, texts ...string) {
 	for _, t := range texts {
 		h.Write(append(binary.AppendUvarint(nil, uint64(len(t))), t...))
 	}

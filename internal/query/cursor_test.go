@@ -75,10 +75,10 @@ func TestCursorsSignEachParameter(t *testing.T) {
 	a := seal{secret: testSecret, model: "m", query: "q", params: map[string]string{"a": "bc"}}
 	b := seal{secret: testSecret, model: "m", query: "q", params: map[string]string{"ab": "c"}}
 	at := place{after: "x"}
-	if _, err := b.open(a.close(at)); !errors.Is(err, ErrCursor) {
+	if _, err := b.openCursor(a.sealPlace(at)); !errors.Is(err, ErrCursor) {
 		t.Error(err)
 	}
-	if got, err := a.open(a.close(at)); err != nil || got.after != "x" {
+	if got, err := a.openCursor(a.sealPlace(at)); err != nil || got.after != "x" {
 		t.Error(got, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestCursorsOfAnotherShapeAreRefused(t *testing.T) {
 		}
 		for _, at := range places {
 			signed := seal{secret: testSecret, model: "shop", query: query, params: given}
-			w.refused(query, given, Page{Cursor: signed.close(at)}, ErrCursor, "")
+			w.refused(query, given, Page{Cursor: signed.sealPlace(at)}, ErrCursor, "")
 		}
 	}
 }
@@ -162,13 +162,13 @@ func FuzzCursor(f *testing.F) {
 	s := seal{secret: testSecret, model: "m", query: "q"}
 	key := store.Key{Partition: value.OfString("p"), Sort: value.OfInt(-7)}
 	for _, at := range []place{{}, {after: "x"}, {key: &key}, {at: []store.Cursor{{Key: key, Entry: key}, {Key: store.Key{Partition: value.OfBinary("\x00")}}}}} {
-		f.Add(s.close(at), appendPlace(nil, at))
-		if got, err := s.open(s.close(at)); err != nil || !samePlace(got, at) {
+		f.Add(s.sealPlace(at), appendPlace(nil, at))
+		if got, err := s.openCursor(s.sealPlace(at)); err != nil || !samePlace(got, at) {
 			f.Fatalf("%+v comes back as %+v, %v", at, got, err)
 		}
 	}
 	f.Fuzz(func(t *testing.T, cursor string, b []byte) {
-		if _, err := s.open(cursor); err != nil && err != ErrCursor {
+		if _, err := s.openCursor(cursor); err != nil && err != ErrCursor {
 			t.Fatal(err)
 		}
 		at, err := parsePlace(b)

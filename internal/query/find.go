@@ -13,11 +13,11 @@ import (
 	"weir/internal/value"
 )
 
-// find answers a search: the rows of the documents found, as the store has them
+// answerSearch answers a search: the rows of the documents found, as the store has them
 // now. Hits whose row is gone, or does not belong any more, are passed over and
 // the page is filled up from further ones.
 // It reads again until the page is full, so documents of deleted rows cost reads and leave no holes.
-func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error) {
+func (r *run) answerSearch(ctx context.Context, from place) ([]value.Item, place, error) {
 	if r.Search == nil {
 		return nil, place{}, ErrUnavailable
 	}
@@ -28,7 +28,7 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxSearch)
 	defer cancel()
-	q := r.searched()
+	q := r.searchQuery()
 	q.After = from.after
 	var items []value.Item
 	for {
@@ -38,7 +38,7 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 			return nil, place{}, searchError(err)
 		}
 		r.reads++
-		rows, err := r.rows(ctx, hits)
+		rows, err := r.rowsOfHits(ctx, hits)
 		if err != nil {
 			return nil, place{}, err
 		}
@@ -47,14 +47,14 @@ func (r *run) find(ctx context.Context, from place) ([]value.Item, place, error)
 				return items, place{after: q.After}, nil
 			}
 			if row != nil {
-				items = append(items, r.plan.hits.outside(row))
+				items = append(items, r.plan.hits.outsideRow(row))
 			}
 			q.After = hits[i].After
 		}
 		switch {
 		case len(hits) < q.Limit:
 			return items, place{}, nil
-		case len(items) == r.want || r.spent():
+		case len(items) == r.want || r.isSpent():
 			return items, place{after: q.After}, nil
 		}
 	}
@@ -66,14 +66,14 @@ const fewHits = 10
 // maxSearch is how long a search may take, from its plan to its last row.
 const maxSearch = 10 * time.Second
 
-// searched is the query for the index.
+// searchQuery is the query for the index.
 // Filters without a value are left out. A sort that begins with - is reversed.
-func (r *run) searched() search.Query {
+func (r *run) searchQuery() search.Query {
 	s := r.plan.Query.Search
 	q := search.Query{Index: document.IndexName(r.Model, s), Text: r.args[paramText].Text(), Filters: map[string]value.Value{}}
 	for i := range r.plan.With {
 		b := &r.plan.With[i]
-		if v := r.plan.hits.value(b, scope{args: r.args}); !v.IsMissing() {
+		if v := r.plan.hits.fixedValue(b, scope{args: r.args}); !v.IsMissing() {
 			q.Filters[b.Field.Name] = document.IndexedValue(b.Field, v)
 		}
 	}
@@ -96,20 +96,20 @@ func searchError(err error) error {
 	return err
 }
 
-// rows are the rows of hits, nil for one that does not belong.
+// rowsOfHits are the rows of hits, nil for one that does not belong.
 // A hit whose row is gone, has changed so that it no longer matches, or is expired gives nil, so an
 // index that lags shows nothing wrong.
-func (r *run) rows(ctx context.Context, hits []search.Hit) ([]value.Item, error) {
+func (r *run) rowsOfHits(ctx context.Context, hits []search.Hit) ([]value.Item, error) {
 	st := r.plan.hits
 	rows := make([]value.Item, len(hits))
 	var keys []store.Key
 	var of []int
 	for i, h := range hits {
-		if k, err := search.ParseID(h.ID); err == nil && st.has(k) {
+		if k, err := search.ParseID(h.ID); err == nil && st.hasShape(k) {
 			keys, of = append(keys, k), append(of, i)
 		}
 	}
-	there, err := r.fetch(ctx, st, keys, func(int) scope { return scope{args: r.args} })
+	there, err := r.fetchRows(ctx, st, keys, func(int) scope { return scope{args: r.args} })
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,9 @@ func newKeyPart(e *model.Entity, attr store.KeyAttr) keyPart {
 		k.name = k.tmpl.Names()[0]
 	}
 	if e.Derived && k.name != "" {
-		k.via = via(e, k.name)
+		k.via = templateOf(e, k.name)
 	} else if e.Derived {
-		k.typed = typed(e, k.tmpl.Names())
+		k.typed = escapedNames(e, k.tmpl.Names())
 	}
 	return k
 }
@@ -52,15 +52,15 @@ func (k *keyPart) names() []string {
 // lookup says what a name stands for, Missing for nothing.
 type lookup func(name string) value.Value
 
-// bound makes as much of the key as the names have values for. whole is false
+// buildPrefix makes as much of the key as the names have values for. whole is false
 // when that is only what the key begins with, or nothing.
-func (k *keyPart) bound(get lookup) (v value.Value, whole bool) {
+func (k *keyPart) buildPrefix(get lookup) (v value.Value, whole bool) {
 	if k.name != "" {
-		v = k.convert(get(k.name))
+		v = k.convertValue(get(k.name))
 		return v, !v.IsMissing()
 	}
-	s, whole := k.tmpl.Prefix(k.texts(get))
-	if short, ok := k.tmpl.Build(k.texts(get)); !whole && ok {
+	s, whole := k.tmpl.Prefix(k.textLookup(get))
+	if short, ok := k.tmpl.Build(k.textLookup(get)); !whole && ok {
 		s = short // only the optional tail is open
 	}
 	if s == "" {
@@ -69,67 +69,67 @@ func (k *keyPart) bound(get lookup) (v value.Value, whole bool) {
 	return value.OfString(s), whole
 }
 
-// build makes the whole key, without its optional tail where that has no value.
+// buildKey makes the whole key, without its optional tail where that has no value.
 // It reports false where a name that is needed has no value.
-func (k *keyPart) build(get lookup) (value.Value, bool) {
+func (k *keyPart) buildKey(get lookup) (value.Value, bool) {
 	if k.name != "" {
-		return k.bound(get)
+		return k.buildPrefix(get)
 	}
-	s, ok := k.tmpl.Build(k.texts(get))
+	s, ok := k.tmpl.Build(k.textLookup(get))
 	return value.OfString(s), ok && s != ""
 }
 
-// unless is v, or Missing.
-func unless(gone bool, v value.Value) value.Value {
+// valueUnless is v, or Missing.
+func valueUnless(gone bool, v value.Value) value.Value {
 	if gone {
 		return value.Value{}
 	}
 	return v
 }
 
-// texts is a lookup for templates, which take texts.
-func (k *keyPart) texts(get lookup) func(string) string {
+// textLookup is a lookup for templates, which take texts.
+func (k *keyPart) textLookup(get lookup) func(string) string {
 	return func(name string) string { return value.Scalar(get(name)) }
 }
 
-// convert makes a value one of the key attribute's type, Missing when it cannot
+// convertValue makes a value one of the key attribute's type, Missing when it cannot
 // be.
-func (k *keyPart) convert(v value.Value) value.Value {
+func (k *keyPart) convertValue(v value.Value) value.Value {
 	switch {
 	case v.Kind() == value.Binary || k.attr.Type == value.Binary:
-		return unless(v.Kind() != k.attr.Type || v.Text() == "", v)
+		return valueUnless(v.Kind() != k.attr.Type || v.Text() == "", v)
 	case k.attr.Type == value.Number:
 		n, err := value.ParseNumber(value.Scalar(v))
-		return unless(err != nil, n)
+		return valueUnless(err != nil, n)
 	}
 	s := value.Scalar(v)
-	return unless(s == "", value.OfString(s))
+	return valueUnless(s == "", value.OfString(s))
 }
 
-// read takes a name's value out of a row's key, Missing when it is not in there.
-func (k *keyPart) read(name string, row value.Item) value.Value {
+// readName takes a name's value out of a row's key, Missing when it is not in there.
+func (k *keyPart) readName(name string, row value.Item) value.Value {
 	v := row.Get(k.attr.Name)
 	if k.name != "" {
-		return unless(k.name != name, v)
+		return valueUnless(k.name != name, v)
 	}
 	slot := k.tmpl.Slot(name)
 	values := make([]string, len(k.tmpl.Names()))
 	if slot < 0 || v.Kind() != value.String || !k.tmpl.Match(v.Text(), values) || values[slot] == "" {
 		return value.Value{}
 	}
-	return value.OfString(k.meant(name, values[slot]))
+	return value.OfString(k.meaningOf(name, values[slot]))
 }
 
-// meant is what a text in the key stands for.
-func (k *keyPart) meant(name, text string) string {
+// meaningOf is what a text in the key stands for.
+func (k *keyPart) meaningOf(name, text string) string {
 	if slices.Contains(k.typed, name) {
 		return model.Unescape(text)
 	}
 	return text
 }
 
-// matches reports whether a row's key has this shape.
-func (k *keyPart) matches(row value.Item) bool {
+// matchesShape reports whether a row's key has this shape.
+func (k *keyPart) matchesShape(row value.Item) bool {
 	v := row.Get(k.attr.Name)
 	if k.tmpl == nil || k.name != "" {
 		return v.Kind() == k.attr.Type

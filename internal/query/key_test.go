@@ -58,16 +58,16 @@ func TestBoundIsAsMuchAsTheNamesSay(t *testing.T) {
 		{"A#{a}#END", is{"a": "x"}, "A#x#END", true},
 	} {
 		k := part(t, c.template)
-		if v, whole := k.bound(from(c.values)); v.Text() != c.want || whole != c.whole {
+		if v, whole := k.buildPrefix(from(c.values)); v.Text() != c.want || whole != c.whole {
 			t.Errorf("%s of %v: %q %v", c.template, c.values, v.Text(), whole)
 		}
 	}
 	k := part(t, "USER#{user}#END", "user")
 	row := value.NewItem(value.Attr{Name: "K", Value: value.OfString("USER#a%23%25#END")})
-	if v := k.read("user", row); v.Text() != "a#%" {
+	if v := k.readName("user", row); v.Text() != "a#%" {
 		t.Error(v.Text())
 	}
-	if v := k.read("nobody", row); !v.IsMissing() {
+	if v := k.readName("nobody", row); !v.IsMissing() {
 		t.Error(v)
 	}
 }
@@ -91,7 +91,7 @@ func TestConvertTakesTheKeysType(t *testing.T) {
 		{value.String, value.Value{}, value.Value{}},
 	} {
 		k := keyPart{attr: store.KeyAttr{Name: "K", Type: c.typ}, name: "a"}
-		if got := k.convert(c.v); !value.Equal(got, c.want) {
+		if got := k.convertValue(c.v); !value.Equal(got, c.want) {
 			t.Errorf("%v as %v: %v", c.v, c.typ, got)
 		}
 	}
@@ -107,12 +107,12 @@ func TestParametersAreOfTheirType(t *testing.T) {
 		{model.TypeBinary, "AP8=", "\x00\xff"}, {model.TypeList, "a", "a"},
 	} {
 		p := Parameter{Type: c.typ}
-		if v, err := p.parse(c.text); err != nil || v.Text() != c.want {
+		if v, err := p.parseText(c.text); err != nil || v.Text() != c.want {
 			t.Errorf("%s %q: %q %v", c.typ, c.text, v.Text(), err)
 		}
 	}
 	p := Parameter{Type: model.TypeBinary}
-	if _, err := p.parse("!"); err == nil {
+	if _, err := p.parseText("!"); err == nil {
 		t.Error("it is not base64")
 	}
 }

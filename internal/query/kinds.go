@@ -18,7 +18,7 @@ func newKinds(s *model.Step, prior *step) []*step {
 	for _, e := range append([]*model.Entity{s.Entity}, s.Also...) {
 		one := *s
 		one.Entity, one.Also = e, nil
-		one.With, one.Any, one.Where = rebind(e, s.With), rebind(e, s.Any), slices.Clone(s.Where)
+		one.With, one.Any, one.Where = rebindEntity(e, s.With), rebindEntity(e, s.Any), slices.Clone(s.Where)
 		one.Range = slices.Clone(s.Range)
 		for i := range one.Range {
 			one.Range[i].Field = e.Field(one.Range[i].Field.Name)
@@ -31,8 +31,8 @@ func newKinds(s *model.Step, prior *step) []*step {
 	return out
 }
 
-// rebind fixes the same fields of another entity.
-func rebind(e *model.Entity, binds []model.Bind) []model.Bind {
+// rebindEntity fixes the same fields of another entity.
+func rebindEntity(e *model.Entity, binds []model.Bind) []model.Bind {
 	out := slices.Clone(binds)
 	for i := range out {
 		out[i].Field = e.Field(out[i].Field.Name)
@@ -40,27 +40,27 @@ func rebind(e *model.Entity, binds []model.Bind) []model.Bind {
 	return out
 }
 
-// outside is the row as people see it.
-func (s *step) outside(row value.Item) value.Item {
+// outsideRow is the row as people see it.
+func (s *step) outsideRow(row value.Item) value.Item {
 	if k := s.kindOf(row); k != nil {
-		return k.named(row).With(value.Attr{Name: EntityMark, Value: value.OfString(k.Entity.Name)})
+		return k.withKeyNames(row).With(value.Attr{Name: EntityMark, Value: value.OfString(k.Entity.Name)})
 	}
-	return s.named(row)
+	return s.withKeyNames(row)
 }
 
 // EntityMark is the attribute that says which entity a row is, in the answer to a query of
 // several. No attribute of a model has such a name.
 const EntityMark = owntable.EntityMark
 
-// named is the row as people see it, with the names that only its key holds.
-func (s *step) named(row value.Item) value.Item {
-	out := s.shape.outside(row)
+// withKeyNames is the row as people see it, with the names that only its key holds.
+func (s *step) withKeyNames(row value.Item) value.Item {
+	out := s.shape.outsideRow(row)
 	var more []value.Attr
 	for _, f := range s.onlyInKeys {
 		if out.Has(f.Name) {
 			continue
 		}
-		if v := s.read(f, row); !v.IsMissing() {
+		if v := s.readField(f, row); !v.IsMissing() {
 			more = append(more, value.Attr{Name: f.Name, Value: asDeclared(s.Entity.Attribute(f.Name), v)})
 		}
 	}

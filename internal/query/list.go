@@ -9,8 +9,8 @@ import (
 	"weir/internal/value"
 )
 
-// partition is a step that reads what the key names reach from a row of another.
-func partition(of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
+// partitionStep is a step that reads what the key names reach from a row of another.
+func partitionStep(of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
 	s := &model.Step{Entity: of}
 	for i, f := range fields {
 		s.With = append(s.With, model.Bind{Field: f, Const: from[i].Expr.Const, Prior: from[i].Expr.Field})
@@ -18,10 +18,10 @@ func partition(of *model.Entity, fields []*model.Field, from []model.Assign, pri
 	return newStep(s, prior)
 }
 
-// through yields all rows that the step reads for the row before. It gives up with
+// eachRow yields all rows that the step reads for the row before. It gives up with
 // ErrTooMuch where that would cost more than a page may.
-func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
-	for _, q := range st.queries(sc) {
+func (r *run) eachRow(ctx context.Context, st *step, sc scope, yield func(value.Item)) error {
+	for _, q := range st.scopeQueries(sc) {
 		if err := r.throughOne(ctx, st, sc, q.Query, yield); err != nil {
 			return err
 		}
@@ -33,19 +33,19 @@ func (r *run) through(ctx context.Context, st *step, sc scope, yield func(value.
 // between two pages, when the request has read as much as one may.
 func (r *run) throughOne(ctx context.Context, st *step, sc scope, q store.Query, yield func(value.Item)) error {
 	for q.Limit = manyRows; ; {
-		page, err := r.read(ctx, q)
+		page, err := r.readPage(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			if st.belongs(row, sc, r.now) {
-				yield(st.reads(row, r.now))
+			if st.rowBelongs(row, sc, r.now) {
+				yield(st.rowAsRead(row, r.now))
 			}
 		}
 		if page.Next == nil {
 			return nil
 		}
-		if r.spent() {
+		if r.isSpent() {
 			return fmt.Errorf("reading all of %s: %w", st.Entity.Name, ErrTooMuch)
 		}
 		q.After = page.Next
@@ -63,15 +63,15 @@ type list struct {
 func newList(a *model.Attribute, of *step) *list {
 	l := &list{Attribute: a}
 	if o := a.Others; o != nil {
-		l.others = partition(o.Of, o.Links, o.Key, of)
+		l.others = partitionStep(o.Of, o.Links, o.Key, of)
 	}
 	return l
 }
 
-// elements are those of a row's list, each once.
+// listElements are those of a row's list, each once.
 // A list that stands for rows of another entity is read from that partition if the row has none of
 // its own.
-func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Value, error) {
+func (r *run) listElements(ctx context.Context, l *list, row value.Item) ([]value.Value, error) {
 	var out []value.Value
 	seen := map[string]bool{}
 	add := func(v value.Value) {
@@ -91,7 +91,7 @@ func (r *run) elements(ctx context.Context, l *list, row value.Item) ([]value.Va
 	if l.others == nil {
 		return nil, nil
 	}
-	err := r.through(ctx, l.others, scope{prior: row}, func(other value.Item) { add(l.others.read(l.Others.Field, other)) })
+	err := r.eachRow(ctx, l.others, scope{prior: row}, func(other value.Item) { add(l.others.readField(l.Others.Field, other)) })
 	return out, err
 }
 
@@ -101,7 +101,7 @@ func (w *walk) forEach(st *step, from []found) ([]found, error) {
 	for _, l := range st.lists {
 		var out []found
 		for _, f := range from {
-			elements, err := w.elements(w.ctx, l, f.row)
+			elements, err := w.listElements(w.ctx, l, f.row)
 			if err != nil {
 				return nil, err
 			}

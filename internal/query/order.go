@@ -13,15 +13,15 @@ import (
 // comes before all others, which is the order of time. It counts for the first time in
 // the key, and to the nanosecond; a time with an offset stays where its text puts it.
 
-// second is where the second of the first time in a key ends, -1 where there is no time.
-func second(key string) int {
+// endOfSecond is where the second of the first time in a key ends, -1 where there is no time.
+func endOfSecond(key string) int {
 	for from := 0; ; {
 		i := strings.IndexByte(key[from:], 'T')
 		if i < 0 {
 			return -1
 		}
 		i += from
-		if from = i + 1; i >= len(day) && i+len(clock) <= len(key) && shaped(key[i-len(day):i], day) && shaped(key[i:i+len(clock)], clock) {
+		if from = i + 1; i >= len(day) && i+len(clock) <= len(key) && hasShape(key[i-len(day):i], day) && hasShape(key[i:i+len(clock)], clock) {
 			return i + len(clock)
 		}
 	}
@@ -33,8 +33,8 @@ const (
 	clock = "T00:00:00"
 )
 
-// shaped reports whether a text has digits where the shape has, and its signs elsewhere.
-func shaped(text, shape string) bool {
+// hasShape reports whether a text has digits where the shape has, and its signs elsewhere.
+func hasShape(text, shape string) bool {
 	for i := range len(shape) {
 		if shape[i] == '0' && !isDigit(text[i]) || shape[i] != '0' && text[i] != shape[i] {
 			return false
@@ -49,10 +49,10 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // nanos is how many digits of a fraction count.
 const nanos = 9
 
-// fraction is what of a key stands behind the second of its first time; ok is false
+// fractionOf is what of a key stands behind the second of its first time; ok is false
 // where a Z that follows the key would not end that time.
-func fraction(key string) (digits string, ok bool) {
-	end := second(key)
+func fractionOf(key string) (digits string, ok bool) {
+	end := endOfSecond(key)
 	if end < 0 {
 		return "", false
 	}
@@ -77,7 +77,7 @@ func compareTimes(a, b string) int {
 	}
 	endsA, endsB := n < len(a) && a[n] == 'Z', n < len(b) && b[n] == 'Z'
 	if endsA != endsB {
-		if _, ok := fraction(a[:n]); ok && endsA {
+		if _, ok := fractionOf(a[:n]); ok && endsA {
 			return -1
 		} else if ok {
 			return 1

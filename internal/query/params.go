@@ -54,10 +54,10 @@ func Described(q *model.Query) (ps []Parameter) {
 	return ps
 }
 
-// arguments reads the parameters as given. All that is wrong is said at once.
+// parseArguments reads the parameters as given. All that is wrong is said at once.
 // A parameter that is left out has its default, or is not in the result. The result belongs to the
 // caller.
-func (p *plan) arguments(given map[string]string, limit int) (map[string]value.Value, error) {
+func (p *plan) parseArguments(given map[string]string, limit int) (map[string]value.Value, error) {
 	var bad []Problem
 	say := func(name, format string, args ...any) {
 		bad = append(bad, Problem{name, fmt.Sprintf(format, args...)})
@@ -86,9 +86,9 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 		if slices.Contains(known, name) {
 			continue
 		}
-		say(name, "is no parameter of this query%s", cmp.Or(model.Meant(name, known), "; it has "+listed(known)))
+		say(name, "is no parameter of this query%s", cmp.Or(model.Meant(name, known), "; it has "+listNames(known)))
 	}
-	p.beyond(args, say)
+	p.checkBeyond(args, say)
 	if limit < 0 || limit > MaxLimit {
 		say("limit", "must be from 1 to %d, not %d", MaxLimit, limit)
 	}
@@ -98,8 +98,8 @@ func (p *plan) arguments(given map[string]string, limit int) (map[string]value.V
 	return args, nil
 }
 
-// listed is a list of names in a message.
-func listed(names []string) string {
+// listNames is a list of names in a message.
+func listNames(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}
@@ -114,14 +114,14 @@ func (d *Parameter) parseAll(text string) (value.Value, error) {
 		text = strings.TrimSpace(text)
 	}
 	if !d.List || text == "" {
-		return d.parse(text)
+		return d.parseText(text)
 	}
 	var vs []value.Value
 	for part := range strings.SplitSeq(text, comma) {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
-		v, err := d.parse(part)
+		v, err := d.parseText(part)
 		if err != nil {
 			return v, err
 		}
@@ -139,16 +139,16 @@ const comma = ","
 // maxListed is how many values a list may have.
 const maxListed = 1000
 
-// parse reads a parameter's text.
+// parseText reads a parameter's text.
 // The error is a phrase that follows the parameter's name in a message, and quotes at most 60 characters of the text.
-func (d *Parameter) parse(text string) (value.Value, error) {
+func (d *Parameter) parseText(text string) (value.Value, error) {
 	switch {
 	case text == "" && !d.blank:
 		return value.Value{}, errors.New("is empty")
 	case !utf8.ValidString(text):
 		return value.Value{}, errors.New("is not UTF-8")
 	case d.OneOf != nil && !slices.Contains(d.OneOf, text):
-		return value.Value{}, fmt.Errorf("must be one of %s, not %.60q", listed(d.OneOf), text)
+		return value.Value{}, fmt.Errorf("must be one of %s, not %.60q", listNames(d.OneOf), text)
 	}
 	switch d.Type {
 	case model.TypeNumber, model.TypeNumbers:

@@ -19,10 +19,10 @@ type plan struct {
 	of       []string   // what decides the answer: entities whose rows do, and a search
 }
 
-// compile finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries
+// compileQuery finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries
 // that can be answered by keys.
-func compile(q *model.Query) *plan {
-	p := &plan{Query: q, params: Described(q), of: deciding(q)}
+func compileQuery(q *model.Query) *plan {
+	p := &plan{Query: q, params: Described(q), of: decidingEntities(q)}
 	if q.Search != nil {
 		p.hits = newStep(&model.Step{Entity: q.Search.Of, With: q.With, Where: q.Where}, nil)
 		return p
@@ -39,8 +39,8 @@ func compile(q *model.Query) *plan {
 	return p
 }
 
-// deciding returns the names of the entities whose rows decide the answer to a query, and that of its search.
-func deciding(q *model.Query) (names []string) {
+// decidingEntities returns the names of the entities whose rows decide the answer to a query, and that of its search.
+func decidingEntities(q *model.Query) (names []string) {
 	if q.Search != nil {
 		return []string{q.Search.Of.Name, q.Search.Derivation()}
 	}
@@ -67,36 +67,36 @@ type place struct {
 	after string
 }
 
-// zero reports whether it is the start or the end.
-func (at place) zero() bool { return at.at == nil && at.key == nil && at.after == "" }
+// isZero reports whether it is the start or the end.
+func (at place) isZero() bool { return at.at == nil && at.key == nil && at.after == "" }
 
-// fits reports whether a place can be one of this plan. The seal says that it was
+// fitsPlace reports whether a place can be one of this plan. The seal says that it was
 // one; the model may have changed since.
-func (p *plan) fits(at place) bool {
+func (p *plan) fitsPlace(at place) bool {
 	switch {
-	case at.zero():
+	case at.isZero():
 		return true
 	case p.Search != nil:
 		return at.at == nil && at.key == nil
 	case p.Sort != nil:
-		return at.key == nil && at.after == "" && len(at.at) == 1 && p.steps[0].has(at.at[0].Key)
+		return at.key == nil && at.after == "" && len(at.at) == 1 && p.steps[0].hasShape(at.at[0].Key)
 	case p.Unique:
-		return at.key != nil && p.steps[len(p.steps)-1].has(*at.key)
+		return at.key != nil && p.steps[len(p.steps)-1].hasShape(*at.key)
 	}
 	if at.key != nil || at.after != "" || len(at.at) > len(p.scans) {
 		return false
 	}
 	for i, c := range at.at {
 		st := p.scans[i]
-		if !st.has(c.Key) || st.Index != nil && (c.Entry.Partition.Kind() != st.partition.attr.Type || c.Entry.Sort.Kind() != st.sort.attr.Type) {
+		if !st.hasShape(c.Key) || st.Index != nil && (c.Entry.Partition.Kind() != st.partition.attr.Type || c.Entry.Sort.Kind() != st.sort.attr.Type) {
 			return false
 		}
 	}
 	return true
 }
 
-// has reports whether a key is of the shape of the step's table.
-func (s *step) has(k store.Key) bool {
+// hasShape reports whether a key is of the shape of the step's table.
+func (s *step) hasShape(k store.Key) bool {
 	own := s.Entity.Table.Key
 	return k.Partition.Kind() == own.Partition.Type && k.Sort.Kind() == own.Sort.Type
 }

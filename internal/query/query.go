@@ -91,7 +91,7 @@ func New(c Config) (*Engine, error) {
 	}
 	e := &Engine{Config: c, plans: map[string]*plan{}}
 	for _, q := range c.Model.Queries {
-		e.plans[q.Name] = compile(q)
+		e.plans[q.Name] = compileQuery(q)
 	}
 	return e, nil
 }
@@ -105,7 +105,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if p == nil {
 		return Result{}, e.notFound(name)
 	}
-	args, err := p.arguments(params, page.Limit)
+	args, err := p.parseArguments(params, page.Limit)
 	if err != nil {
 		return Result{}, err
 	}
@@ -113,7 +113,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 		page.Limit = MaxLimit
 	}
 	seal := seal{secret: e.Secret, model: e.Model.Name, query: name, params: params}
-	from, err := seal.open(page.Cursor)
+	from, err := seal.openCursor(page.Cursor)
 	if err != nil {
 		return Result{}, err
 	}
@@ -128,14 +128,14 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if p.Single {
 		r.want = 1
 	}
-	items, at, err := r.page(ctx, from)
+	items, at, err := r.answerPage(ctx, from)
 	if err != nil {
 		return Result{}, fmt.Errorf("query %s of %s: %w", name, e.Model.Name, err)
 	}
 	if p.Single && len(items) > 0 {
 		at = place{}
 	}
-	return Result{Items: items, Cursor: seal.close(at), Unfinished: unfinished}, nil
+	return Result{Items: items, Cursor: seal.sealPlace(at), Unfinished: unfinished}, nil
 }
 
 // run is the answering of one page.
@@ -159,28 +159,28 @@ const (
 	maxBatch = 100     // rows that are fetched by key at once
 )
 
-// spent reports whether the page has cost what it may.
-func (r *run) spent() bool { return r.reads >= maxReads || r.bytes >= maxBytes }
+// isSpent reports whether the page has cost what it may.
+func (r *run) isSpent() bool { return r.reads >= maxReads || r.bytes >= maxBytes }
 
-// page answers with rows, and the place after them; the zero place at the end.
+// answerPage answers with rows, and the place after them; the zero place at the end.
 // Items belong to the caller. A place with no items is possible: the page was spent on rows that do
 // not belong.
-func (r *run) page(ctx context.Context, from place) ([]value.Item, place, error) {
-	if !r.plan.fits(from) {
+func (r *run) answerPage(ctx context.Context, from place) ([]value.Item, place, error) {
+	if !r.plan.fitsPlace(from) {
 		return nil, place{}, ErrCursor
 	}
 	switch {
 	case r.plan.Search != nil:
-		return r.find(ctx, from)
+		return r.answerSearch(ctx, from)
 	case r.plan.Unique:
-		return r.distinct(ctx, from)
+		return r.answerDistinct(ctx, from)
 	case r.plan.Sort != nil:
-		return r.sorted(ctx, from)
+		return r.answerSorted(ctx, from)
 	}
-	items, at, err := r.walk(ctx, from)
+	items, at, err := r.answerSteps(ctx, from)
 	if len(r.plan.returned) > 0 && err == nil {
 		for i := range items {
-			if items[i], err = r.compose(ctx, items[i]); err != nil {
+			if items[i], err = r.composeRow(ctx, items[i]); err != nil {
 				return nil, place{}, err
 			}
 		}
@@ -188,9 +188,9 @@ func (r *run) page(ctx context.Context, from place) ([]value.Item, place, error)
 	return items, at, err
 }
 
-// fetch reads rows of a step by their keys, in batches; nil where there is none
+// fetchRows reads rows of a step by their keys, in batches; nil where there is none
 // that belongs to the scope of the same place.
-func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func(i int) scope) ([]value.Item, error) {
+func (r *run) fetchRows(ctx context.Context, st *step, keys []store.Key, scopes func(i int) scope) ([]value.Item, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -205,10 +205,10 @@ func (r *run) fetch(ctx context.Context, st *step, keys []store.Key, scopes func
 	r.reads++
 	for i, row := range rows {
 		r.bytes += row.Size()
-		if row == nil || !st.belongs(row, scopes(i), r.now) {
+		if row == nil || !st.rowBelongs(row, scopes(i), r.now) {
 			rows[i] = nil
 		}
-		rows[i] = st.reads(rows[i], r.now)
+		rows[i] = st.rowAsRead(rows[i], r.now)
 	}
 	return rows, nil
 }
@@ -223,9 +223,9 @@ func NewView(e *model.Entity) *View {
 
 // Row is the row as people see it at a time.
 func (v *View) Row(row value.Item, now time.Time) value.Item {
-	return v.step.outside(v.step.reads(row, now))
+	return v.step.outsideRow(v.step.rowAsRead(row, now))
 }
 
 // Expired reports whether a row is past its TTL or its entity's expiry, so that no
 // query gives it.
-func (v *View) Expired(row value.Item, now time.Time) bool { return v.step.expired(row, now) }
+func (v *View) Expired(row value.Item, now time.Time) bool { return v.step.isExpired(row, now) }

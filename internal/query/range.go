@@ -16,40 +16,40 @@ import (
 // bounds are the sort keys of a range, by what stands in them behind the fixed names: a Missing one bounds nothing.
 type bounds struct{ from, below value.Value }
 
-// behind is the range of keys that begin with the base.
-func (b bounds) behind(base string) store.Range {
+// beginsWith is the range of keys that begin with the base.
+func (b bounds) beginsWith(base string) store.Range {
 	if b.from.Kind() == value.Number || b.below.Kind() == value.Number {
 		return store.Range{From: b.from, Below: b.below}
 	}
 	r := store.Range{Below: behindPrefix(base)}
 	if from := base + b.from.Text(); from != "" {
-		r.From = value.OfString(fitting(from))
+		r.From = value.OfString(fittingText(from))
 	}
 	switch below := base + b.below.Text(); {
 	case b.below.IsMissing(): // all behind the base
 	case len(below) > store.MaxSortBytes:
-		r.Below = behindPrefix(fitting(below))
+		r.Below = behindPrefix(fittingText(below))
 	default:
 		r.Below = value.OfString(below)
 	}
 	return r
 }
 
-// limit is what a term of the range bounds by; ok is false where it asks for nothing, since an optional parameter was not given.
-func (s *step) limit(i int, sc scope) (v value.Value, ok bool) {
+// termLimit is what a term of the range bounds by; ok is false where it asks for nothing, since an optional parameter was not given.
+func (s *step) termLimit(i int, sc scope) (v value.Value, ok bool) {
 	t := &s.Range[i]
 	if t.Prior != nil && sc.alone {
 		return v, false
 	}
-	v = s.value(&t.Bind, sc)
+	v = s.fixedValue(&t.Bind, sc)
 	return v, !v.IsMissing() || t.Param == ""
 }
 
-// bounds are those of all terms together. ok is false where no term asks for anything.
-func (s *step) bounds(sc scope) (all bounds, ok bool) {
+// termBounds are those of all terms together. ok is false where no term asks for anything.
+func (s *step) termBounds(sc scope) (all bounds, ok bool) {
 	for i := range s.Range {
-		if limit, asks := s.limit(i, sc); asks {
-			all, ok = all.within(s.boundsOf(&s.Range[i], limit)), true
+		if limit, asks := s.termLimit(i, sc); asks {
+			all, ok = all.intersect(s.boundsOf(&s.Range[i], limit)), true
 		}
 	}
 	return all, ok
@@ -59,31 +59,31 @@ func (s *step) bounds(sc scope) (all bounds, ok bool) {
 func (s *step) boundsOf(t *model.RangeTerm, limit value.Value) bounds {
 	switch {
 	case s.sort.attr.Type == value.Number:
-		return s.numbers(t, limit)
-	case s.timed(t, limit):
-		return s.seconds(t.Op, t.Field.Name, limit.Text())
+		return s.numberBounds(t, limit)
+	case s.boundsTimes(t, limit):
+		return s.secondBounds(t.Op, t.Field.Name, limit.Text())
 	}
-	return s.texts(t.Op, t.Field.Name, limit)
+	return s.textBounds(t.Op, t.Field.Name, limit)
 }
 
-// timed reports whether a term bounds times, whose order is not that of their bytes.
-func (s *step) timed(t *model.RangeTerm, limit value.Value) bool {
-	return instant(limit) && t.Op != value.Begins && !s.sort.lower()
+// boundsTimes reports whether a term bounds times, whose order is not that of their bytes.
+func (s *step) boundsTimes(t *model.RangeTerm, limit value.Value) bool {
+	return isInstant(limit) && t.Op != value.Begins && !s.sort.isLower()
 }
 
-// within is the part of both.
-func (b bounds) within(o bounds) bounds {
-	p := keyRange{from: b.from, below: b.below}.within(keyRange{from: o.from, below: o.below})
+// intersect is the part of both.
+func (b bounds) intersect(o bounds) bounds {
+	p := keyRange{from: b.from, below: b.below}.intersect(keyRange{from: o.from, below: o.below})
 	return bounds{p.from, p.below}
 }
 
-// numbers are the bounds of a key that is a number. The end of a range is not in it, so a number that is needs one above.
-func (s *step) numbers(t *model.RangeTerm, limit value.Value) bounds {
+// numberBounds are the bounds of a key that is a number. The end of a range is not in it, so a number that is needs one above.
+func (s *step) numberBounds(t *model.RangeTerm, limit value.Value) bounds {
 	stored := limit
 	if t.Field.Declared != nil {
 		stored = t.Field.Declared.Store(limit)
 	}
-	n := s.sort.convert(stored)
+	n := s.sort.convertValue(stored)
 	switch {
 	case n.IsMissing() || t.Op == value.AtLeast || t.Op == value.Above:
 		return bounds{from: n}
@@ -94,14 +94,14 @@ func (s *step) numbers(t *model.RangeTerm, limit value.Value) bounds {
 	above.Add(n, 0)
 	above.Add(value.OfInt(1), 0)
 	next, err := above.Number()
-	return bounds{below: unless(err != nil, next)}
+	return bounds{below: valueUnless(err != nil, next)}
 }
 
-// texts are the bounds of texts. Rows of one text stand together, before what is added behind its end.
-func (s *step) texts(op value.Op, name string, limit value.Value) bounds {
+// textBounds are the bounds of texts. Rows of one text stand together, before what is added behind its end.
+func (s *step) textBounds(op value.Op, name string, limit value.Value) bounds {
 	text := s.inKey(name, value.Scalar(limit))
-	at, end := value.OfString(text), behindPrefix(text+s.sort.after(name))
-	if s.sort.after(name) == "" {
+	at, end := value.OfString(text), behindPrefix(text+s.sort.endOf(name))
+	if s.sort.endOf(name) == "" {
 		end = value.OfString(text + "\x00")
 	}
 	switch op {
@@ -117,15 +117,15 @@ func (s *step) texts(op value.Op, name string, limit value.Value) bounds {
 	return bounds{below: at}
 }
 
-// instant reports whether a value is a time in UTC, or a date, in a form whose order is that of time.
-func instant(v value.Value) bool {
+// isInstant reports whether a value is a time in UTC, or a date, in a form whose order is that of time.
+func isInstant(v value.Value) bool {
 	_, ok := value.Instant(v)
 	return ok && (strings.HasSuffix(v.Text(), "Z") || len(v.Text()) == len(day))
 }
 
-// seconds are the bounds of times: the seconds at both ends are in them as a whole, since bytes do not order the times
+// secondBounds are the bounds of times: the seconds at both ends are in them as a whole, since bytes do not order the times
 // of one. A date is its midnight.
-func (s *step) seconds(op value.Op, name, at string) bounds {
+func (s *step) secondBounds(op value.Op, name, at string) bounds {
 	const midnight = "T00:00:00"
 	second := at[:min(len(at), len(day)+len(clock))]
 	first := s.inKey(name, strings.TrimSuffix(second, midnight))
@@ -145,25 +145,25 @@ func (s *step) seconds(op value.Op, name, at string) bounds {
 
 // inKey is a limit's text as it stands in the sort key.
 func (s *step) inKey(name, text string) string {
-	if text = s.spell(&s.sort, name, value.OfString(text), nil).Text(); s.sort.lower() {
+	if text = s.spellValue(&s.sort, name, value.OfString(text), nil).Text(); s.sort.isLower() {
 		return strings.ToLower(text)
 	}
 	return text
 }
 
-// lower reports whether the keys are in lower case.
-func (k *keyPart) lower() bool { return k.tmpl != nil && k.tmpl.IsLower() }
+// isLower reports whether the keys are in lower case.
+func (k *keyPart) isLower() bool { return k.tmpl != nil && k.tmpl.IsLower() }
 
-// after is what ends a name's text in the key, "" for nothing.
-func (k *keyPart) after(name string) string {
+// endOf is what ends a name's text in the key, "" for nothing.
+func (k *keyPart) endOf(name string) string {
 	if k.tmpl == nil {
 		return ""
 	}
 	return k.tmpl.After(name)
 }
 
-// from is what stands in a row's key from a name on; ok is false where the name is not in it.
-func (k *keyPart) from(name string, row value.Item) (rest string, ok bool) {
+// textFrom is what stands in a row's key from a name on; ok is false where the name is not in it.
+func (k *keyPart) textFrom(name string, row value.Item) (rest string, ok bool) {
 	key := row.Get(k.attr.Name)
 	if k.tmpl == nil || k.tmpl.Whole() {
 		return key.Text(), key.Kind() == value.String
@@ -181,14 +181,14 @@ func (k *keyPart) from(name string, row value.Item) (rest string, ok bool) {
 	return key.Text()[len(before):], true
 }
 
-// beyond says which bounds can be no part of a key: they have what ends the name there.
-func (p *plan) beyond(args map[string]value.Value, say func(name, format string, args ...any)) {
+// checkBeyond says which bounds can be no part of a key: they have what ends the name there.
+func (p *plan) checkBeyond(args map[string]value.Value, say func(name, format string, args ...any)) {
 	for _, s := range p.steps {
 		for i := range s.Range {
 			t, k := &s.Range[i], &s.sort
 			text := value.Scalar(args[t.Param])
 			if k.tmpl != nil && !slices.Contains(k.typed, t.Field.Name) && k.tmpl.Ends(t.Field.Name, text) {
-				say(t.Param, "must not have %q, which ends it in the key %s: %.60q", k.after(t.Field.Name), k.tmpl, text)
+				say(t.Param, "must not have %q, which ends it in the key %s: %.60q", k.endOf(t.Field.Name), k.tmpl, text)
 			}
 		}
 	}
@@ -197,33 +197,33 @@ func (p *plan) beyond(args map[string]value.Value, say func(name, format string,
 // inRange reports whether a row is in the range.
 func (s *step) inRange(row value.Item, sc scope) bool {
 	for i := range s.Range {
-		limit, asks := s.limit(i, sc)
-		if asks && (limit.IsMissing() || !s.passes(&s.Range[i], limit, row)) {
+		limit, asks := s.termLimit(i, sc)
+		if asks && (limit.IsMissing() || !s.passesTerm(&s.Range[i], limit, row)) {
 			return false
 		}
 	}
 	return true
 }
 
-// passes reports whether a row is in the range of one term.
-func (s *step) passes(t *model.RangeTerm, limit value.Value, row value.Item) bool {
+// passesTerm reports whether a row is in the range of one term.
+func (s *step) passesTerm(t *model.RangeTerm, limit value.Value, row value.Item) bool {
 	if s.sort.attr.Type == value.Number {
 		is := value.Term{Op: t.Op, Values: []value.Value{limit}}
-		if instant(limit) {
+		if isInstant(limit) {
 			is.As = value.AsTimes
 		}
-		return is.Holds(s.typed(t.Field, row))
+		return is.Holds(s.readTyped(t.Field, row))
 	}
-	rest, ok := s.sort.from(t.Field.Name, row)
+	rest, ok := s.sort.textFrom(t.Field.Name, row)
 	if !ok {
 		return false
 	}
-	if !s.timed(t, limit) {
-		b := s.texts(t.Op, t.Field.Name, limit)
+	if !s.boundsTimes(t, limit) {
+		b := s.textBounds(t.Op, t.Field.Name, limit)
 		return inRange(store.Range{From: b.from, Below: b.below}, value.OfString(rest))
 	}
-	at := s.sort.read(t.Field.Name, row)
-	if c, _ := value.CompareTimes(at, limit); instant(at) {
+	at := s.sort.readName(t.Field.Name, row)
+	if c, _ := value.CompareTimes(at, limit); isInstant(at) {
 		return t.Op.Admits(c)
 	}
 	return t.Op.Admits(compareTimes(at.Text(), limit.Text())) // it stands where its text puts it

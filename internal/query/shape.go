@@ -44,9 +44,9 @@ func newShape(e *model.Entity, sparse bool) shape {
 	return s
 }
 
-// outside is the row as people see it.
+// outsideRow is the row as people see it.
 // The row that it is given stays as it is. Flags are booleans outside, whatever the table has.
-func (s *shape) outside(row value.Item) value.Item {
+func (s *shape) outsideRow(row value.Item) value.Item {
 	var changed []value.Attr
 	for _, name := range s.flags {
 		if v := row.Get(name); v.Kind() == value.String && (v.Text() == "true" || v.Text() == "false") {
@@ -61,27 +61,27 @@ func (s *shape) outside(row value.Item) value.Item {
 	return row.With(changed...).Filter(func(name string) bool { return !owntable.IsOurs(name) && !s.hidden[name] })
 }
 
-// readings are the attributes of an entity that read otherwise than they are
+// readingAttributes are the attributes of an entity that read otherwise than they are
 // stored.
-func readings(e *model.Entity) []*model.Attribute {
+func readingAttributes(e *model.Entity) []*model.Attribute {
 	return seq.Where(e.Attributes, func(a *model.Attribute) bool { return a.Reading != nil })
 }
 
-// reads is the row as people read it now: words of an older application are those
+// rowAsRead is the row as people read it now: words of an older application are those
 // of today, and what time has overtaken says so. What is stored stays as it is.
-func (s *step) reads(row value.Item, now time.Time) value.Item {
+func (s *step) rowAsRead(row value.Item, now time.Time) value.Item {
 	if s.sparse || row == nil {
 		return row
 	}
 	if k := s.kindOf(row); k != nil {
-		return k.reads(row, now)
+		return k.rowAsRead(row, now)
 	}
 	for _, a := range s.readings {
 		v := row.Get(a.Name)
 		if today, ok := a.Reading.Legacy[v.Text()]; ok && v.Kind() == value.String {
 			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(today)})
 		}
-		if f := a.Reading.After; f != nil && past(s.typed(f, row), now) {
+		if f := a.Reading.After; f != nil && isPast(s.readTyped(f, row), now) {
 			row = row.With(value.Attr{Name: a.Name, Value: value.OfString(a.Reading.Late)})
 		}
 	}

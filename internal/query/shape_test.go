@@ -22,7 +22,7 @@ func TestNoZeroForWhatCannotBeShown(t *testing.T) {
 		{value.NewItem(attr(owntable.Version, 7), attr("rows", 3)), value.NewItem(attr("rows", 3), attr("points", 0))},
 		{value.NewItem(attr(owntable.Version, 7), attr("rows", 3), attr("points", 5), attr("people", 0)), value.NewItem(attr("rows", 3), attr("points", 5), attr("people", 0))},
 	} {
-		if got := s.outside(c.row); !value.EqualItems(got, c.want) {
+		if got := s.outsideRow(c.row); !value.EqualItems(got, c.want) {
 			t.Errorf("%v is shown as %v, want %v", c.row, got, c.want)
 		}
 	}

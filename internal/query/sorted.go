@@ -9,18 +9,18 @@ import (
 	"weir/internal/value"
 )
 
-// sorted answers a list in an order that is not its key's. The whole list is read
+// answerSorted answers a list in an order that is not its key's. The whole list is read
 // for each page; rows without the field come last.
-func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, error) {
+func (r *run) answerSorted(ctx context.Context, from place) ([]value.Item, place, error) {
 	st := r.plan.steps[0]
 	type ranked struct {
 		row value.Item
 		at  store.Cursor
 	}
 	var all []ranked
-	err := r.through(ctx, st, scope{args: r.args}, func(row value.Item) {
+	err := r.eachRow(ctx, st, scope{args: r.args}, func(row value.Item) {
 		if key, ok := st.Entity.Table.KeyOf(row); ok {
-			all = append(all, ranked{row, store.Cursor{Key: key, Entry: store.Key{Partition: rank(r.plan.Sort, st.read(r.plan.Sort, row))}}})
+			all = append(all, ranked{row, store.Cursor{Key: key, Entry: store.Key{Partition: rankOf(r.plan.Sort, st.readField(r.plan.Sort, row))}}})
 		}
 	})
 	if err != nil {
@@ -34,14 +34,14 @@ func (r *run) sorted(ctx context.Context, from place) ([]value.Item, place, erro
 		case len(items) == r.want:
 			return items, place{at: []store.Cursor{all[i-1].at}}, nil
 		default:
-			items = append(items, st.outside(a.row))
+			items = append(items, st.outsideRow(a.row))
 		}
 	}
 	return items, place{}, nil
 }
 
-// rank is a value that orders rows, Missing for one that cannot. Times are in the order of their instants.
-func rank(f *model.Field, v value.Value) value.Value {
+// rankOf is a value that orders rows, Missing for one that cannot. Times are in the order of their instants.
+func rankOf(f *model.Field, v value.Value) value.Value {
 	if f.Declared != nil {
 		var unlike string
 		if v, unlike = f.Declared.Read(v, f.Key != nil); unlike != "" {

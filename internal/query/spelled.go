@@ -19,13 +19,13 @@ import (
 // spelling is the names whose values stand escaped.
 type spelling []string
 
-// spellings are the ways in which the keys may hold the values, first that with all
+// allSpellings are the ways in which the keys may hold the values, first that with all
 // of them as they are.
-func (s *step) spellings(keys []keyPart, get lookup) []spelling {
+func (s *step) allSpellings(keys []keyPart, get lookup) []spelling {
 	var names []string
 	for i := range keys {
 		k := &keys[i]
-		t := k.escapes()
+		t := k.escapedTemplate()
 		if t == nil {
 			continue
 		}
@@ -39,15 +39,15 @@ func (s *step) spellings(keys []keyPart, get lookup) []spelling {
 	return seq.Map(model.Spellings(names), func(as []string) spelling { return as })
 }
 
-// spelled are the values as they stand in a key.
-func (s *step) spelled(k *keyPart, get lookup, as spelling) lookup {
-	return func(name string) value.Value { return s.spell(k, name, get(name), as) }
+// spelledValues are the values as they stand in a key.
+func (s *step) spelledValues(k *keyPart, get lookup, as spelling) lookup {
+	return func(name string) value.Value { return s.spellValue(k, name, get(name), as) }
 }
 
-// spell returns a value as it stands in a key: raw if it was read from a key, escaped if an
+// spellValue returns a value as it stands in a key: raw if it was read from a key, escaped if an
 // application's own text may be in it.
-func (s *step) spell(k *keyPart, name string, v value.Value, as spelling) value.Value {
-	t := k.escapes()
+func (s *step) spellValue(k *keyPart, name string, v value.Value, as spelling) value.Value {
+	t := k.escapedTemplate()
 	if t == nil || v.Kind() != value.String {
 		return v
 	}
@@ -60,11 +60,11 @@ func (s *step) spell(k *keyPart, name string, v value.Value, as spelling) value.
 // keysOf are the primary keys that a Get reads, in every spelling; none when no row can
 // have one.
 func (s *step) keysOf(get lookup) (keys []store.Key) {
-	for _, as := range s.spellings(s.primary, get) {
+	for _, as := range s.allSpellings(s.primary, get) {
 		k, ok := store.Key{}, true
 		for i := range s.primary {
 			part := &s.primary[i]
-			v, whole := part.build(s.spelled(part, get, as))
+			v, whole := part.buildKey(s.spelledValues(part, get, as))
 			if ok = ok && whole; i == 0 {
 				k.Partition = v
 			} else {
@@ -85,24 +85,24 @@ type reach struct {
 	base string
 }
 
-// queries are the reads that reach every row of the scope, one for each spelling. No
+// scopeQueries are the reads that reach every row of the scope, one for each spelling. No
 // two of them reach the same row, so that a row says which of them has come to it.
-func (s *step) queries(sc scope) (out []reach) {
-	get := s.lookup(sc)
-	for _, as := range s.spellings([]keyPart{s.partition, s.sort}, get) {
+func (s *step) scopeQueries(sc scope) (out []reach) {
+	get := s.lookupFor(sc)
+	for _, as := range s.allSpellings([]keyPart{s.partition, s.sort}, get) {
 		q := reach{Query: store.Query{Table: s.Entity.Table.Name, Reverse: s.Reverse}}
 		if s.Index != nil {
 			q.Index = s.Index.Name
 		}
 		var ok bool
-		if q.Partition, ok = s.partition.bound(s.spelled(&s.partition, get, as)); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
+		if q.Partition, ok = s.partition.buildPrefix(s.spelledValues(&s.partition, get, as)); !ok || len(q.Partition.Text()) > store.MaxPartitionBytes {
 			continue
 		}
 		if s.sort.attr.Name != "" {
-			q.Sort, q.base = s.span(sc, get, as)
+			q.Sort, q.base = s.sortRange(sc, get, as)
 		}
 		long := func(v value.Value) bool { return len(v.Text()) > store.MaxSortBytes }
-		reached := slices.ContainsFunc(out, func(o reach) bool { return value.Equal(o.Partition, q.Partition) && covers(o.Sort, q.Sort) })
+		reached := slices.ContainsFunc(out, func(o reach) bool { return value.Equal(o.Partition, q.Partition) && coversRange(o.Sort, q.Sort) })
 		if !reached && !long(q.Sort.Equal) && !long(q.Sort.Prefix) && !long(q.Sort.Below) {
 			out = append(out, q)
 		}
@@ -110,9 +110,9 @@ func (s *step) queries(sc scope) (out []reach) {
 	return out
 }
 
-// covers reports whether all of a range is in another: ranges of two spellings either
+// coversRange reports whether all of a range is in another: ranges of two spellings either
 // have nothing in common, or one begins with the other.
-func covers(r, in store.Range) bool {
+func coversRange(r, in store.Range) bool {
 	for _, v := range [...]value.Value{in.Equal, in.Prefix, in.From} {
 		if !v.IsMissing() {
 			return inRange(r, v)
@@ -121,9 +121,9 @@ func covers(r, in store.Range) bool {
 	return r.Equal.IsMissing() && r.Prefix.IsMissing() && r.From.IsMissing() && r.Below.IsMissing()
 }
 
-// reaches is the query that reaches a row with these key values of the table or index
+// queryReaching is the query that reaches a row with these key values of the table or index
 // that is read; -1 for none.
-func reaches(qs []reach, k store.Key) int {
+func queryReaching(qs []reach, k store.Key) int {
 	return slices.IndexFunc(qs, func(q reach) bool { return value.Equal(q.Partition, k.Partition) && inRange(q.Sort, k.Sort) })
 }
 
@@ -138,17 +138,17 @@ func inRange(r store.Range, v value.Value) bool {
 	return r.Prefix.IsMissing() || v.Kind() == r.Prefix.Kind() && len(v.Text()) >= len(r.Prefix.Text()) && v.Text()[:len(r.Prefix.Text())] == r.Prefix.Text()
 }
 
-// escapes is the template by which values in the key may be escaped, nil where they
+// escapedTemplate is the template by which values in the key may be escaped, nil where they
 // never are.
-func (k *keyPart) escapes() *model.Template {
+func (k *keyPart) escapedTemplate() *model.Template {
 	if k.name != "" {
 		return k.via
 	}
 	return k.tmpl
 }
 
-// via is the key template out of which the rules take a name.
-func via(e *model.Entity, name string) *model.Template {
+// templateOf is the key template out of which the rules take a name.
+func templateOf(e *model.Entity, name string) *model.Template {
 	for _, rule := range e.MadeBy {
 		for i := range rule.Fields {
 			if x := &rule.Fields[i].Expr; rule.Fields[i].Name == name {
@@ -161,9 +161,9 @@ func via(e *model.Entity, name string) *model.Template {
 	return nil
 }
 
-// typed is those of the names whose values weir always escapes in the keys of the rows
+// escapedNames is those of the names whose values weir always escapes in the keys of the rows
 // that it makes: the ones that every rule takes from what a person typed.
-func typed(e *model.Entity, names []string) []string {
+func escapedNames(e *model.Entity, names []string) []string {
 	if e.Group != nil {
 		return names
 	}

@@ -43,8 +43,8 @@ func newStep(s *model.Step, prior *step) *step {
 		st.primary = append(st.primary, newKeyPart(s.Entity, k.Attr))
 	}
 	st.keys = append(st.keys, seq.Map(s.Entity.Keys, func(k *model.KeyTemplate) keyPart { return newKeyPart(s.Entity, k.Attr) })...)
-	st.share()
-	st.shape, st.readings = newShape(s.Entity, st.sparse), readings(s.Entity)
+	st.shareKey()
+	st.shape, st.readings = newShape(s.Entity, st.sparse), readingAttributes(s.Entity)
 	for _, b := range s.With {
 		st.keyed = st.keyed && (b.Prior == nil || slices.ContainsFunc(st.primary, func(k keyPart) bool { return slices.Contains(k.names(), b.Field.Name) }))
 		if b.Each() {
@@ -56,9 +56,9 @@ func newStep(s *model.Step, prior *step) *step {
 	return st
 }
 
-// share adapts the key that the step reads by to all entities whose rows are read. A name
+// shareKey adapts the key that the step reads by to all entities whose rows are read. A name
 // counts as escaped only if it is in the keys of each.
-func (s *step) share() {
+func (s *step) shareKey() {
 	s.mixed = s.Mixed()
 	for _, e := range s.Also {
 		for _, k := range [...]*keyPart{&s.partition, &s.sort} {
@@ -76,55 +76,55 @@ type scope struct {
 	alone bool // there is no row before: what is fixed to one holds
 }
 
-// value is what a field is fixed to, Missing for nothing: an optional parameter
+// fixedValue is what a field is fixed to, Missing for nothing: an optional parameter
 // that was not given, or a field that the row before does not have.
-func (s *step) value(b *model.Bind, sc scope) value.Value {
+func (s *step) fixedValue(b *model.Bind, sc scope) value.Value {
 	switch {
 	case b.Prior != nil:
-		return s.prior.read(b.Prior, sc.prior)
+		return s.prior.readField(b.Prior, sc.prior)
 	case b.Param != "":
 		return sc.args[b.Param]
 	}
 	return b.Const
 }
 
-// lookup returns where a step's templates find their values: in what it binds, for this scope.
+// lookupFor returns where a step's templates find their values: in what it binds, for this scope.
 // A name that it does not bind is Missing.
-func (s *step) lookup(sc scope) lookup {
+func (s *step) lookupFor(sc scope) lookup {
 	return func(name string) value.Value {
 		if b := s.Bound(name); b != nil {
-			return s.value(b, sc)
+			return s.fixedValue(b, sc)
 		}
 		return value.Value{}
 	}
 }
 
-// span bounds the sort key as closely as the fixed fields and the range allow. base is what all keys in it begin with.
+// sortRange bounds the sort key as closely as the fixed fields and the range allow. base is what all keys in it begin with.
 // A row outside the span never belongs; rows inside still have to be tested.
-func (s *step) span(sc scope, get lookup, as spelling) (r store.Range, base string) {
+func (s *step) sortRange(sc scope, get lookup, as spelling) (r store.Range, base string) {
 	if s.mixed {
 		return store.Range{}, ""
 	}
-	v, whole := s.sort.bound(s.spelled(&s.sort, get, as))
+	v, whole := s.sort.buildPrefix(s.spelledValues(&s.sort, get, as))
 	if whole {
 		return store.Range{Equal: v}, v.Text()
 	}
-	if bounds, ok := s.bounds(sc); ok {
-		return bounds.behind(v.Text()), v.Text()
+	if bounds, ok := s.termBounds(sc); ok {
+		return bounds.beginsWith(v.Text()), v.Text()
 	}
 	return store.Range{Prefix: v}, v.Text()
 }
 
-// place is the key values that a cursor has in what the step reads.
-func (s *step) place(c store.Cursor) store.Key {
+// placeOf is the key values that a cursor has in what the step reads.
+func (s *step) placeOf(c store.Cursor) store.Key {
 	if s.Index != nil {
 		return c.Entry
 	}
 	return c.Key
 }
 
-// cursor stands just after a row that the step read.
-func (s *step) cursor(row value.Item) (store.Cursor, error) {
+// cursorAfter stands just after a row that the step read.
+func (s *step) cursorAfter(row value.Item) (store.Cursor, error) {
 	k, ok := s.Entity.Table.KeyOf(row)
 	if !ok {
 		return store.Cursor{}, errors.New("a row came without its key")

@@ -55,8 +55,8 @@ func newStream(s *step, q reach, plain bool) *stream {
 	return &stream{step: s, q: q.Query, base: q.base, parts: []keyRange{{whole: true, plain: plain}}}
 }
 
-// rest is what of a sort key orders the rows.
-func (st *stream) rest(sort value.Value) value.Value {
+// orderingRest is what of a sort key orders the rows.
+func (st *stream) orderingRest(sort value.Value) value.Value {
 	if sort.Kind() != value.String {
 		return sort
 	}
@@ -64,33 +64,35 @@ func (st *stream) rest(sort value.Value) value.Value {
 }
 
 // restOf is rest of a row's sort key.
-func (st *stream) restOf(row value.Item) value.Value { return st.rest(row.Get(st.sort.attr.Name)) }
+func (st *stream) restOf(row value.Item) value.Value {
+	return st.orderingRest(row.Get(st.sort.attr.Name))
+}
 
-// compare compares rests in the order in which rows are given.
-func (st *stream) compare(a, b value.Value) int {
+// compareRests compares rests in the order in which rows are given.
+func (st *stream) compareRests(a, b value.Value) int {
 	if st.q.Reverse {
 		a, b = b, a
 	}
 	return compareSorts(a, b)
 }
 
-// resume goes on behind a row of the stream itself.
-func (st *stream) resume(c store.Cursor) {
-	sort := st.place(c).Sort
-	rest := st.rest(sort)
-	if whole := &st.parts[0]; whole.plain || rest.Kind() != value.String || second(rest.Text()) < 0 {
+// resumeBehind goes on behind a row of the stream itself.
+func (st *stream) resumeBehind(c store.Cursor) {
+	sort := st.placeOf(c).Sort
+	rest := st.orderingRest(sort)
+	if whole := &st.parts[0]; whole.plain || rest.Kind() != value.String || endOfSecond(rest.Text()) < 0 {
 		whole.after = &c
 		return
 	}
-	st.pass(rest, true)
+	st.passRow(rest, true)
 	if st.Index != nil { // where more rows may have this key
 		st.parts = slices.Insert(st.parts, 0, keyRange{equal: sort, plain: true, all: true, after: &c})
 	}
 }
 
-// pass goes on behind a row of another stream; same says that rows of this one with the
+// passRow goes on behind a row of another stream; same says that rows of this one with the
 // same rest come before it.
-func (st *stream) pass(rest value.Value, same bool) {
+func (st *stream) passRow(rest value.Value, same bool) {
 	st.done = &done{rest, same}
 	switch {
 	case rest.IsMissing(): // the key has no sort key, and so all rows have the same
@@ -99,35 +101,35 @@ func (st *stream) pass(rest value.Value, same bool) {
 		}
 		return
 	case !st.q.Sort.Equal.IsMissing():
-		if st.given(st.rest(st.q.Sort.Equal)) {
+		if st.wasGiven(st.orderingRest(st.q.Sort.Equal)) {
 			st.parts = nil
 		}
 		return
 	}
-	p := st.bounds()
+	p := st.queryRange()
 	if rest.Kind() == value.String {
-		if end := second(rest.Text()); end >= 0 && len(st.base)+end <= store.MaxSortBytes {
-			st.parts = []keyRange{p.within(groupRange(st.base+rest.Text()[:end])).to(p, st.q.Reverse)}
+		if end := endOfSecond(rest.Text()); end >= 0 && len(st.base)+end <= store.MaxSortBytes {
+			st.parts = []keyRange{p.intersect(groupRange(st.base+rest.Text()[:end])).extendTo(p, st.q.Reverse)}
 			return
 		}
 	}
-	st.parts = st.narrow(p)
+	st.parts = st.narrowPart(p)
 }
 
-// bounds is the range of the query, which has no one key.
-func (st *stream) bounds() keyRange {
+// queryRange is the range of the query, which has no one key.
+func (st *stream) queryRange() keyRange {
 	if prefix := st.q.Sort.Prefix; !prefix.IsMissing() {
 		return groupRange(prefix.Text())
 	}
 	return keyRange{from: st.q.Sort.From, below: st.q.Sort.Below}
 }
 
-// given reports whether rows with this rest were given out before.
-func (st *stream) given(rest value.Value) bool {
+// wasGiven reports whether rows with this rest were given out before.
+func (st *stream) wasGiven(rest value.Value) bool {
 	if st.done == nil {
 		return false
 	}
-	c := st.compare(rest, st.done.rest)
+	c := st.compareRests(rest, st.done.rest)
 	return c < 0 || c == 0 && st.done.same
 }
 
@@ -136,8 +138,8 @@ func groupRange(prefix string) keyRange {
 	return keyRange{from: value.OfString(prefix), below: behindPrefix(prefix)}
 }
 
-// within is the part with the bounds of another, too.
-func (p keyRange) within(o keyRange) keyRange {
+// intersect is the part with the bounds of another, too.
+func (p keyRange) intersect(o keyRange) keyRange {
 	if !o.from.IsMissing() && (p.from.IsMissing() || value.Compare(p.from, o.from) < 0) {
 		p.from = o.from
 	}
@@ -147,8 +149,8 @@ func (p keyRange) within(o keyRange) keyRange {
 	return p
 }
 
-// to is the part and all of another that comes behind it.
-func (p keyRange) to(o keyRange, reverse bool) keyRange {
+// extendTo is the part and all of another that comes behind it.
+func (p keyRange) extendTo(o keyRange, reverse bool) keyRange {
 	if reverse {
 		p.from = o.from
 	} else {
@@ -157,20 +159,20 @@ func (p keyRange) to(o keyRange, reverse bool) keyRange {
 	return p
 }
 
-// empty reports whether no key can be in the range.
-func (p keyRange) empty() bool {
+// isEmpty reports whether no key can be in the range.
+func (p keyRange) isEmpty() bool {
 	return !p.from.IsMissing() && !p.below.IsMissing() && value.Compare(p.from, p.below) >= 0
 }
 
-// narrow leaves out of a part, where bytes are in the order to give, most of what was
+// narrowPart leaves out of a part, where bytes are in the order to give, most of what was
 // given before: more is passed over when it is read.
-func (st *stream) narrow(p keyRange) []keyRange {
+func (st *stream) narrowPart(p keyRange) []keyRange {
 	at := st.done.rest
 	if at.Kind() == value.String {
-		at = value.OfString(fitting(st.base + at.Text()))
+		at = value.OfString(fittingText(st.base + at.Text()))
 	}
 	if st.q.Reverse {
-		rest := p.within(keyRange{below: at})
+		rest := p.intersect(keyRange{below: at})
 		if st.done.same {
 			return []keyRange{rest}
 		}
@@ -179,11 +181,11 @@ func (st *stream) narrow(p keyRange) []keyRange {
 	if st.done.same && at.Kind() == value.String && len(at.Text()) < store.MaxSortBytes {
 		at = value.OfString(at.Text() + "\x00")
 	}
-	return []keyRange{p.within(keyRange{from: at})}
+	return []keyRange{p.intersect(keyRange{from: at})}
 }
 
-// fitting is as much of a text as a sort key can have.
-func fitting(text string) string {
+// fittingText is as much of a text as a sort key can have.
+func fittingText(text string) string {
 	for len(text) > store.MaxSortBytes {
 		_, n := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-n]
@@ -207,18 +209,18 @@ func behindPrefix(prefix string) value.Value {
 	return value.Value{}
 }
 
-// ends reports whether everything was given.
-func (st *stream) ends() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
+// isAtEnd reports whether everything was given.
+func (st *stream) isAtEnd() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
 
-// fill reads until there is a row to give, or the end. It does not ask whether the page
+// readUntilRow reads until there is a row to give, or the end. It does not ask whether the page
 // has cost what it may (spent): without a row there is no place to go on from. What it
 // reads is bounded all the same. Rows that it passes over are of one group at most, and a
 // group that is too much is split by one digit of its fraction at a time, nine at most
 // (TestASecondOfManyRows).
-func (st *stream) fill(w *walk, limit int) error {
-	for first := limit; len(st.rows) == 0 && len(st.parts) > 0; limit = wider(limit) {
+func (st *stream) readUntilRow(w *walk, limit int) error {
+	for first := limit; len(st.rows) == 0 && len(st.parts) > 0; limit = doubleLimit(limit) {
 		p := &st.parts[0]
-		if p.empty() {
+		if p.isEmpty() {
 			st.parts = st.parts[1:]
 			continue
 		}
@@ -230,21 +232,21 @@ func (st *stream) fill(w *walk, limit int) error {
 		if !p.whole {
 			q.Sort = store.Range{Equal: p.equal, From: p.from, Below: p.below}
 		}
-		page, err := w.read(w.ctx, q)
+		page, err := w.readPage(w.ctx, q)
 		if err != nil {
 			return err
 		}
 		rows := append(p.held, page.Rows...)
 		if page.Next == nil {
 			st.parts = st.parts[1:]
-			st.give(*p, rows)
+			st.takePart(*p, rows)
 			continue
 		}
-		n, group := st.unfinished(p, rows)
+		n, group := st.unfinishedFrom(p, rows)
 		p.after, p.held = page.Next, rows[n:]
-		st.give(*p, rows[:n])
+		st.takePart(*p, rows[:n])
 		if tooMuch(p.held) {
-			st.split(*p, group)
+			st.splitGroup(*p, group)
 			limit = first
 		}
 	}
@@ -260,9 +262,9 @@ func tooMuch(rows []value.Item) bool {
 	return len(rows) > maxHeld || size > maxHeldBytes
 }
 
-// unfinished is where the rows begin that may have to wait for others, and what their
+// unfinishedFrom is where the rows begin that may have to wait for others, and what their
 // rests begin with.
-func (st *stream) unfinished(p *keyRange, rows []value.Item) (first int, group string) {
+func (st *stream) unfinishedFrom(p *keyRange, rows []value.Item) (first int, group string) {
 	switch {
 	case p.plain || len(rows) == 0:
 		return len(rows), ""
@@ -273,7 +275,7 @@ func (st *stream) unfinished(p *keyRange, rows []value.Item) (first int, group s
 	if last.Kind() != value.String {
 		return len(rows), ""
 	}
-	end := second(last.Text())
+	end := endOfSecond(last.Text())
 	if end < 0 {
 		return len(rows), ""
 	}
@@ -283,41 +285,41 @@ func (st *stream) unfinished(p *keyRange, rows []value.Item) (first int, group s
 	return first, group
 }
 
-// give takes what was read of a part in its place.
-func (st *stream) give(p keyRange, rows []value.Item) {
+// takePart takes what was read of a part in its place.
+func (st *stream) takePart(p keyRange, rows []value.Item) {
 	for _, row := range rows {
 		sort := row.Get(st.sort.attr.Name)
-		if p.all || inRange(st.q.Sort, sort) && !st.given(st.rest(sort)) {
+		if p.all || inRange(st.q.Sort, sort) && !st.wasGiven(st.orderingRest(sort)) {
 			st.rows = append(st.rows, row)
 		}
 	}
 	if !p.plain {
-		slices.SortStableFunc(st.rows, func(a, b value.Item) int { return st.compare(st.restOf(a), st.restOf(b)) })
+		slices.SortStableFunc(st.rows, func(a, b value.Item) int { return st.compareRests(st.restOf(a), st.restOf(b)) })
 	}
 }
 
-// split reads the group again, that the first part has come to, in parts of its own.
+// splitGroup reads the group again, that the first part has come to, in parts of its own.
 // What was given before is left out, so no row comes twice, and the order of the range is kept.
-func (st *stream) split(p keyRange, group string) {
+func (st *stream) splitGroup(p keyRange, group string) {
 	var parts []keyRange
 	if prefix := st.base + group; len(prefix) == store.MaxSortBytes {
 		parts = []keyRange{{equal: value.OfString(prefix), plain: true}} // there is no longer key
 	} else {
-		parts = finer(st.base, group)
+		parts = finerParts(st.base, group)
 	}
 	bounds := keyRange{from: p.from, below: p.below}
 	if p.whole {
-		bounds = st.bounds()
+		bounds = st.queryRange()
 	}
 	for i := range parts {
 		if parts[i].equal.IsMissing() {
-			parts[i] = parts[i].within(bounds)
+			parts[i] = parts[i].intersect(bounds)
 		}
 	}
 	if st.q.Reverse {
 		slices.Reverse(parts)
 	}
-	parts = st.left(parts, group)
+	parts = st.partsLeft(parts, group)
 	if p.group == "" {
 		g := groupRange(st.base + group)
 		left := keyRange{from: g.below, below: bounds.below}
@@ -329,8 +331,8 @@ func (st *stream) split(p keyRange, group string) {
 	st.parts = append(parts, st.parts[1:]...)
 }
 
-// left are the parts of a group that were not yet given.
-func (st *stream) left(parts []keyRange, group string) []keyRange {
+// partsLeft are the parts of a group that were not yet given.
+func (st *stream) partsLeft(parts []keyRange, group string) []keyRange {
 	if st.done == nil || st.done.rest.Kind() != value.String || !strings.HasPrefix(st.done.rest.Text(), group) {
 		return parts
 	}
@@ -342,22 +344,22 @@ func (st *stream) left(parts []keyRange, group string) []keyRange {
 	if !parts[i].plain || !parts[i].equal.IsMissing() {
 		return parts[i:]
 	}
-	narrow := st.narrow(parts[i])
+	narrow := st.narrowPart(parts[i])
 	for j := range narrow {
 		narrow[j].plain = true
 	}
 	return slices.Concat(narrow, parts[i+1:])
 }
 
-// finer are the parts of a group, from the earliest.
-func finer(base, group string) []keyRange {
+// finerParts are the parts of a group, from the earliest.
+func finerParts(base, group string) []keyRange {
 	text := func(end string) value.Value { return value.OfString(base + group + end) }
 	between := func(from, below string) keyRange { return keyRange{from: text(from), below: text(below), plain: true} }
 	last := keyRange{from: text("["), below: behindPrefix(base + group), plain: true} // the sign after Z
 	out := []keyRange{between("Z", "[")}
-	digits, _ := fraction(group)
+	digits, _ := fractionOf(group)
 	deeper := func(p keyRange, end string) keyRange {
-		if _, ok := fraction(group + end); ok {
+		if _, ok := fractionOf(group + end); ok {
 			p.plain, p.group = false, group+end
 		}
 		return p
@@ -379,12 +381,12 @@ type merged struct {
 	apart   bool
 }
 
-// next are the rows that come next, none at the end.
+// nextRows are the rows that come next, none at the end.
 // It returns as many rows as it can without another read, which may be fewer than limit while there
 // are more.
-func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
+func (m *merged) nextRows(w *walk, limit int) (rows []value.Item, err error) {
 	for _, st := range m.streams {
-		if err := st.fill(w, limit); err != nil {
+		if err := st.readUntilRow(w, limit); err != nil {
 			return nil, err
 		}
 		if m.apart && len(st.rows) > 0 {
@@ -392,7 +394,7 @@ func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
 		}
 	}
 	for {
-		m.streams = slices.DeleteFunc(m.streams, (*stream).ends)
+		m.streams = slices.DeleteFunc(m.streams, (*stream).isAtEnd)
 		if len(m.streams) == 0 {
 			return rows, nil
 		}
@@ -402,7 +404,7 @@ func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
 			case m.apart:
 			case len(st.rows) == 0:
 				return rows, nil // it has to be read
-			case st.compare(st.restOf(st.rows[0]), first.restOf(first.rows[0])) < 0:
+			case st.compareRests(st.restOf(st.rows[0]), first.restOf(first.rows[0])) < 0:
 				first = st
 			}
 		}
@@ -417,15 +419,15 @@ func (m *merged) next(w *walk, limit int) (rows []value.Item, err error) {
 	}
 }
 
-// resume goes on behind a row of one of the streams.
-func (m *merged) resume(own int, c store.Cursor) {
-	rest := m.streams[own].rest(m.streams[own].place(c).Sort)
+// resumeBehind goes on behind a row of one of the streams.
+func (m *merged) resumeBehind(own int, c store.Cursor) {
+	rest := m.streams[own].orderingRest(m.streams[own].placeOf(c).Sort)
 	for i, st := range m.streams {
 		switch {
 		case i == own:
-			st.resume(c)
+			st.resumeBehind(c)
 		case !m.apart:
-			st.pass(rest, i < own)
+			st.passRow(rest, i < own)
 		case i < own:
 			st.parts = nil
 		}

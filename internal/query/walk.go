@@ -9,12 +9,12 @@ import (
 	"weir/internal/value"
 )
 
-// walk answers a query of steps: depth first, in the order of each step's key.
+// answerSteps answers a query of steps: depth first, in the order of each step's key.
 // The place stands behind the last row that was given, or, if the page was spent, behind the last
 // that was read.
-func (r *run) walk(ctx context.Context, from place) ([]value.Item, place, error) {
+func (r *run) answerSteps(ctx context.Context, from place) ([]value.Item, place, error) {
 	w := &walk{run: r, ctx: ctx}
-	more, err := w.descend(0, []found{{}}, from.at)
+	more, err := w.descendFrom(0, []found{{}}, from.at)
 	items := w.items
 	switch {
 	case err != nil:
@@ -46,11 +46,11 @@ type found struct {
 	at  []store.Cursor
 }
 
-// descend continues from rows of the step above depth. A place to resume from
+// descendFrom continues from rows of the step above depth. A place to resume from
 // belongs to the first of them.
-func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, error) {
+func (w *walk) descendFrom(depth int, from []found, resume []store.Cursor) (bool, error) {
 	if depth == len(w.plan.steps) {
-		return w.take(from), nil
+		return w.giveRows(from), nil
 	}
 	st := w.plan.steps[depth]
 	if len(st.lists) > 0 {
@@ -61,17 +61,17 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 	}
 	switch {
 	case w.keep != nil && depth == len(w.plan.steps)-1 && st.Get && st.keyed:
-		return w.tell(depth, from)
+		return w.tellKeys(depth, from)
 	case st.Get && st.Entity.SetOf() != nil:
-		return w.wholes(depth, from, resume)
+		return w.getSets(depth, from, resume)
 	case st.Get:
-		return w.get(depth, from, resume)
+		return w.getRows(depth, from, resume)
 	}
 	for i, f := range from {
-		if i > 0 && w.passed(from[i-1].at) {
+		if i > 0 && w.notePassed(from[i-1].at) {
 			return false, nil
 		}
-		if more, err := w.scan(depth, f, resume); !more || err != nil {
+		if more, err := w.scanRange(depth, f, resume); !more || err != nil {
 			return false, err
 		}
 		resume = nil
@@ -79,17 +79,17 @@ func (w *walk) descend(depth int, from []found, resume []store.Cursor) (bool, er
 	return true, nil
 }
 
-// passed notes that all is done up to a place, and reports whether to stop there.
-func (w *walk) passed(at []store.Cursor) bool {
+// notePassed notes that all is done up to a place, and reports whether to stop there.
+func (w *walk) notePassed(at []store.Cursor) bool {
 	if w.keep != nil || len(at) == 0 {
 		return false
 	}
 	w.done = at
-	return w.spent() || len(w.items) >= w.want
+	return w.isSpent() || len(w.items) >= w.want
 }
 
-// take gives rows out.
-func (w *walk) take(from []found) bool {
+// giveRows gives rows out.
+func (w *walk) giveRows(from []found) bool {
 	last := w.plan.steps[len(w.plan.steps)-1]
 	for _, f := range from {
 		if w.keep != nil {
@@ -104,7 +104,7 @@ func (w *walk) take(from []found) bool {
 		}
 		item := f.row
 		if len(w.plan.returned) == 0 {
-			item = last.outside(f.row)
+			item = last.outsideRow(f.row)
 		}
 		w.items, w.last = append(w.items, item), f.at
 		if w.plan.Single {
@@ -114,14 +114,14 @@ func (w *walk) take(from []found) bool {
 	return true
 }
 
-// tell tells the keys of the rows that a Get would read, without reading them.
-func (w *walk) tell(depth int, from []found) (bool, error) {
+// tellKeys tells the keys of the rows that a Get would read, without reading them.
+func (w *walk) tellKeys(depth int, from []found) (bool, error) {
 	st := w.plan.steps[depth]
 	for i, f := range from {
-		sc := w.scope(f.row)
-		keys := st.keysOf(st.lookup(sc))
+		sc := w.scopeAfter(f.row)
+		keys := st.keysOf(st.lookupFor(sc))
 		if len(keys) > 1 { // the rows say which of them is asked for
-			if more, err := w.get(depth, from[i:i+1], nil); !more || err != nil {
+			if more, err := w.getRows(depth, from[i:i+1], nil); !more || err != nil {
 				return more, err
 			}
 			continue
@@ -133,17 +133,17 @@ func (w *walk) tell(depth int, from []found) (bool, error) {
 	return true, nil
 }
 
-// scope is what the fields of a step stand for after the row before. It shares the row's memory, and
+// scopeAfter is what the fields of a step stand for after the row before. It shares the row's memory, and
 // the first step has no row before.
-func (w *walk) scope(prior value.Item) scope { return scope{args: w.args, prior: prior} }
+func (w *walk) scopeAfter(prior value.Item) scope { return scope{args: w.args, prior: prior} }
 
-// get reads a row by its key for each row before, and goes on from those there. Where
+// getRows reads a row by its key for each row before, and goes on from those there. Where
 // a key may be spelled in two ways it is the first that belongs.
 // It reads maxBatch keys in one call. It reports whether the walk goes on.
-func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error) {
+func (w *walk) getRows(depth int, from []found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	for start := 0; start < len(from); start += maxBatch {
-		if start > 0 && w.passed(from[start-1].at) {
+		if start > 0 && w.notePassed(from[start-1].at) {
 			return false, nil
 		}
 		batch := from[start:min(start+maxBatch, len(from))]
@@ -151,12 +151,12 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 		var of []found
 		var nth []int
 		for i, f := range batch {
-			sc := w.scope(f.row)
-			for _, k := range st.keysOf(st.lookup(sc)) {
+			sc := w.scopeAfter(f.row)
+			for _, k := range st.keysOf(st.lookupFor(sc)) {
 				keys, of, nth = append(keys, k), append(of, f), append(nth, i)
 			}
 		}
-		rows, err := w.fetch(w.ctx, st, keys, func(i int) scope { return w.scope(of[i].row) })
+		rows, err := w.fetchRows(w.ctx, st, keys, func(i int) scope { return w.scopeAfter(of[i].row) })
 		if err != nil {
 			return false, err
 		}
@@ -167,69 +167,69 @@ func (w *walk) get(depth int, from []found, resume []store.Cursor) (bool, error)
 				there, last = append(there, found{row, of[i].at}), nth[i]
 			}
 		}
-		if more, err := w.descend(depth+1, there, resume); !more || err != nil {
+		if more, err := w.descendFrom(depth+1, there, resume); !more || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// scan reads a range of rows, and goes on from those that belong.
+// scanRange reads a range of rows, and goes on from those that belong.
 // It reports whether the walk goes on: false ends the page, which the last cursor given continues. A
 // page that had few rows makes the next read larger, so a sparse range does not take a call for each row.
-func (w *walk) scan(depth int, f found, resume []store.Cursor) (bool, error) {
+func (w *walk) scanRange(depth int, f found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
-	sc := w.scope(f.row)
-	if keys, ok := st.picked(sc); ok {
-		return w.picks(depth, f, keys, resume)
+	sc := w.scopeAfter(f.row)
+	if keys, ok := st.pickedKeys(sc); ok {
+		return w.readPicked(depth, f, keys, resume)
 	}
-	qs := st.queries(sc)
+	qs := st.scopeQueries(sc)
 	from := merged{apart: w.keep != nil}
 	from.streams = seq.Map(qs, func(q reach) *stream { return newStream(st, q, from.apart) })
 	if len(resume) > 0 {
-		if more, err := w.resume(depth, sc, f, resume); !more || err != nil {
+		if more, err := w.resumeInside(depth, sc, f, resume); !more || err != nil {
 			return false, err
 		}
-		own := reaches(qs, st.place(resume[0]))
+		own := queryReaching(qs, st.placeOf(resume[0]))
 		if own < 0 {
 			return true, nil
 		}
-		from.resume(own, resume[0])
+		from.resumeBehind(own, resume[0])
 	}
-	for limit := w.firstLimit(); ; limit = wider(limit) {
-		rows, err := from.next(w, limit)
+	for limit := w.firstLimit(); ; limit = doubleLimit(limit) {
+		rows, err := from.nextRows(w, limit)
 		if err != nil || len(rows) == 0 {
 			return err == nil, err
 		}
-		foreign, err := w.foreign(st, rows)
+		foreign, err := w.foreignRows(st, rows)
 		if err != nil {
 			return false, err
 		}
 		var there []found
 		var c store.Cursor
 		for i, row := range rows {
-			if c, err = st.cursor(row); err != nil {
+			if c, err = st.cursorAfter(row); err != nil {
 				return false, err
 			}
-			if !foreign[i] && st.belongs(row, sc, w.now) {
-				there = append(there, found{st.reads(row, w.now), behind(f.at, c)})
+			if !foreign[i] && st.rowBelongs(row, sc, w.now) {
+				there = append(there, found{st.rowAsRead(row, w.now), behindRow(f.at, c)})
 			}
 		}
-		if more, err := w.descend(depth+1, there, nil); !more || err != nil {
+		if more, err := w.descendFrom(depth+1, there, nil); !more || err != nil {
 			return false, err
 		}
 		if len(from.streams) == 0 {
 			return true, nil
 		}
-		if w.passed(behind(f.at, c)) {
+		if w.notePassed(behindRow(f.at, c)) {
 			return false, nil
 		}
 	}
 }
 
-// foreign says which rows of an index with keys only are of no entity that the step asks for, or are gone. Where the keys
+// foreignRows says which rows of an index with keys only are of no entity that the step asks for, or are gone. Where the keys
 // do not tell that, it reads the rows themselves.
-func (w *walk) foreign(st *step, rows []value.Item) ([]bool, error) {
+func (w *walk) foreignRows(st *step, rows []value.Item) ([]bool, error) {
 	out := make([]bool, len(rows))
 	if !st.untold {
 		return out, nil
@@ -256,21 +256,21 @@ func (w *walk) foreign(st *step, rows []value.Item) ([]bool, error) {
 	return out, nil
 }
 
-// resume goes on inside the row that was in progress, if it is still there.
-func (w *walk) resume(depth int, sc scope, f found, resume []store.Cursor) (bool, error) {
+// resumeInside goes on inside the row that was in progress, if it is still there.
+func (w *walk) resumeInside(depth int, sc scope, f found, resume []store.Cursor) (bool, error) {
 	if len(resume) == 1 {
 		return true, nil
 	}
 	st := w.plan.steps[depth]
-	rows, err := w.fetch(w.ctx, st, []store.Key{resume[0].Key}, func(int) scope { return sc })
+	rows, err := w.fetchRows(w.ctx, st, []store.Key{resume[0].Key}, func(int) scope { return sc })
 	if err != nil || rows[0] == nil {
 		return err == nil, err
 	}
-	return w.descend(depth+1, []found{{rows[0], behind(f.at, resume[0])}}, resume[1:])
+	return w.descendFrom(depth+1, []found{{rows[0], behindRow(f.at, resume[0])}}, resume[1:])
 }
 
-// behind is the place of a row under another's.
-func behind(at []store.Cursor, c store.Cursor) []store.Cursor {
+// behindRow is the place of a row under another's.
+func behindRow(at []store.Cursor, c store.Cursor) []store.Cursor {
 	return append(slices.Clip(slices.Clone(at)), c)
 }
 
@@ -291,11 +291,11 @@ func (w *walk) firstLimit() int {
 	return min(w.want-len(w.items)+2, manyRows) // the last may wait for others of its second
 }
 
-// wider doubles a limit within its bounds: a read that found too few rows asks for more.
-func wider(limit int) int { return min(max(limit*2, fewRows), manyRows) }
+// doubleLimit doubles a limit within its bounds: a read that found too few rows asks for more.
+func doubleLimit(limit int) int { return min(max(limit*2, fewRows), manyRows) }
 
-// read reads a page and counts it, for the limits and the metrics of a request.
-func (r *run) read(ctx context.Context, q store.Query) (store.Page, error) {
+// readPage reads a page and counts it, for the limits and the metrics of a request.
+func (r *run) readPage(ctx context.Context, q store.Query) (store.Page, error) {
 	page, err := r.Store.Query(ctx, q)
 	r.reads++
 	for _, row := range page.Rows {

@@ -7,29 +7,29 @@ import (
 	"weir/internal/value"
 )
 
-// wholes gets sets: for each row before, the one row that a set is to those who
+// getSets gets sets: for each row before, the one row that a set is to those who
 // ask, made of the rows that hold it. An empty set is no row.
-func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, error) {
+func (w *walk) getSets(depth int, from []found, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	for i, f := range from {
-		if i > 0 && w.passed(from[i-1].at) {
+		if i > 0 && w.notePassed(from[i-1].at) {
 			return false, nil
 		}
-		sc := w.scope(f.row)
+		sc := w.scopeAfter(f.row)
 		var row value.Item
-		for _, key := range st.keysOf(st.lookup(sc)) {
+		for _, key := range st.keysOf(st.lookupFor(sc)) {
 			if row != nil || !st.Entity.Takes(key) {
 				continue
 			}
 			var err error
-			if row, err = w.whole(st, key); err != nil {
+			if row, err = w.gatherWhole(st, key); err != nil {
 				return false, err
 			}
 		}
 		if row == nil {
 			continue
 		}
-		if more, err := w.descend(depth+1, []found{{row, f.at}}, resume); !more || err != nil {
+		if more, err := w.descendFrom(depth+1, []found{{row, f.at}}, resume); !more || err != nil {
 			return false, err
 		}
 	}
@@ -41,17 +41,17 @@ func (w *walk) wholes(depth int, from []found, resume []store.Cursor) (bool, err
 // it was read, and the one holds their members now.
 const attempts = 5
 
-// whole gathers a set from its rows. It reads again if a leaf was split meanwhile, up to
+// gatherWhole gathers a set from its rows. It reads again if a leaf was split meanwhile, up to
 // attempts times, and then returns what it has: members may be missing that were moved while it
 // read.
-func (w *walk) whole(st *step, root store.Key) (value.Item, error) {
+func (w *walk) gatherWhole(st *step, root store.Key) (value.Item, error) {
 	for n := 1; ; n++ {
 		g := gathered{step: st, root: root, members: map[string]value.Value{}, inner: map[string]bool{}, leaves: map[string]bool{}}
-		if err := w.gather(&g); err != nil {
+		if err := w.gatherSet(&g); err != nil {
 			return nil, err
 		}
-		if g.complete() || n == attempts {
-			return g.row(), nil
+		if g.isComplete() || n == attempts {
+			return g.setRow(), nil
 		}
 	}
 }
@@ -64,19 +64,19 @@ type gathered struct {
 	inner, leaves map[string]bool // the paths of rows
 }
 
-// gather reads all rows of a set, strongly as the store's queries are, but not at one moment.
+// gatherSet reads all rows of a set, strongly as the store's queries are, but not at one moment.
 // A split or merge meanwhile may show a member in two parts, or in none, for a moment; members are
 // collected by value, so one is never given twice.
-func (w *walk) gather(g *gathered) error {
+func (w *walk) gatherSet(g *gathered) error {
 	e := g.Entity
 	q := store.Query{Table: e.Table.Name, Partition: g.root.Partition, Sort: e.LeafRange(g.root)}
 	for {
-		page, err := w.read(w.ctx, q)
+		page, err := w.readPage(w.ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, row := range page.Rows {
-			g.add(row)
+			g.addRow(row)
 		}
 		if page.Next == nil {
 			return nil
@@ -85,9 +85,9 @@ func (w *walk) gather(g *gathered) error {
 	}
 }
 
-// add takes a row of the partition into the set if it is one of its parts. Rows of other sets and
+// addRow takes a row of the partition into the set if it is one of its parts. Rows of other sets and
 // of other entities are passed over.
-func (g *gathered) add(row value.Item) {
+func (g *gathered) addRow(row value.Item) {
 	e := g.Entity
 	key, ok := e.Table.KeyOf(row)
 	if !ok {
@@ -109,8 +109,8 @@ func (g *gathered) add(row value.Item) {
 	}
 }
 
-// complete reports whether every row that was split has all sixteen below it.
-func (g *gathered) complete() bool {
+// isComplete reports whether every row that was split has all sixteen below it.
+func (g *gathered) isComplete() bool {
 	for path := range g.inner {
 		for _, p := range set.PathsBelow(path) {
 			if !g.inner[p] && !g.leaves[p] {
@@ -121,8 +121,8 @@ func (g *gathered) complete() bool {
 	return true
 }
 
-// row is the set as one row, or nil if it has no members.
-func (g *gathered) row() value.Item {
+// setRow is the set as one row, or nil if it has no members.
+func (g *gathered) setRow() value.Item {
 	if len(g.members) == 0 {
 		return nil
 	}

@@ -106,7 +106,7 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 		a.name = a.name[:0]
 		placed := false // a record of no row comes first
 		if e.Bad == nil {
-			if t, key, err := a.r.locate(e, table); err == nil {
+			if t, key, err := a.r.locateRecord(e, table); err == nil {
 				a.name, placed = appendName(a.name, t.Name, key), true
 				if e.Export != nil && a.tables[e.Export] == nil {
 					a.tables[e.Export] = t
@@ -139,7 +139,7 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 		k = append(append(append(k, a.name...), byte(class)), at...)
 		a.n++
 		k = binary.BigEndian.AppendUint64(k, a.n)
-		a.val = a.encode(binary.BigEndian.AppendUint64(a.val[:0], uint64(time)), e, table)
+		a.val = a.appendEntry(binary.BigEndian.AppendUint64(a.val[:0], uint64(time)), e, table)
 		if err := a.rows.Add(k, a.val); err != nil {
 			return err
 		}
@@ -211,20 +211,20 @@ func (a *Arrangement) Arrange(ctx context.Context) error {
 			break
 		}
 		if err == nil {
-			err = row.add(ctx, key, val)
+			err = row.addRecord(ctx, key, val)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return errors.Join(row.end(ctx), a.rows.Close())
+	return errors.Join(row.endRow(ctx), a.rows.Close())
 }
 
-// add takes the next record in the order of rows.
-func (x *arranging) add(ctx context.Context, key, val []byte) error {
+// addRecord takes the next record in the order of rows.
+func (x *arranging) addRecord(ctx context.Context, key, val []byte) error {
 	name, suffix := key[:len(key)-suffixBytes], key[len(key)-suffixBytes:]
 	if !bytes.Equal(name, x.name) || x.name == nil {
-		if err := x.end(ctx); err != nil {
+		if err := x.endRow(ctx); err != nil {
 			return err
 		}
 		*x = arranging{Arrangement: x.Arrangement, name: bytes.Clone(name), twins: map[twin]int{}}
@@ -234,7 +234,7 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	order := orderOf("", number)
 	n, w := binary.Uvarint(name)
 	if n == 0 || w <= 0 { // it is of no row
-		return x.emit(0, events.Position{}, order, 0, val)
+		return x.emitRecord(0, events.Position{}, order, 0, val)
 	}
 	class := suffix[0]
 	if class == classPosition {
@@ -247,12 +247,12 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 			if err != nil {
 				return err
 			}
-			x.saw(int64(x.last), t.old, t.new)
+			x.noteImages(int64(x.last), t.old, t.new)
 			if x.timed && len(x.twins) < mostKept {
 				x.twins[twin{int64(time) / 1e6, t.old, t.new}]++
 			}
 		}
-		return x.emit(x.last, p, order, 0, val)
+		return x.emitRecord(x.last, p, order, 0, val)
 	}
 	t, err := x.tiedOf(val, number)
 	if err != nil {
@@ -261,14 +261,14 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	if class == classTime {
 		if len(x.tie) > 0 && x.tie[0].time != int64(time) {
 			x.next = &t.old
-			if err := x.untie(ctx); err != nil {
+			if err := x.orderMoment(ctx); err != nil {
 				return err
 			}
 		}
 		x.tie = append(x.tie, t)
 		return nil
 	}
-	if err := x.untie(ctx); err != nil {
+	if err := x.orderMoment(ctx); err != nil {
 		return err
 	}
 	fits := slices.ContainsFunc(x.images, func(i imaged) bool {
@@ -276,17 +276,17 @@ func (x *arranging) add(ctx context.Context, key, val []byte) error {
 	})
 	switch {
 	case class == classExport:
-		x.saw(t.time, t.new, t.new)
-		return x.emit(time+minute, events.Position{}, order, byteIf(fits, noteFits), val)
+		x.noteImages(t.time, t.new, t.new)
+		return x.emitRecord(time+minute, events.Position{}, order, byteIf(fits, noteFits), val)
 	case fits || len(x.images) == 0:
-		return x.emit(math.MaxInt64, events.Position{}, order, byteIf(len(x.images) == 0, noteFits), val)
+		return x.emitRecord(math.MaxInt64, events.Position{}, order, byteIf(len(x.images) == 0, noteFits), val)
 	}
-	return x.emit(0, events.Position{}, order, 0, val)
+	return x.emitRecord(0, events.Position{}, order, 0, val)
 }
 
-// end is after the last record of a row. It adds that full exports do not have the row.
-func (x *arranging) end(ctx context.Context) error {
-	if err := x.untie(ctx); err != nil {
+// endRow is after the last record of a row. It adds that full exports do not have the row.
+func (x *arranging) endRow(ctx context.Context) error {
+	if err := x.orderMoment(ctx); err != nil {
 		return err
 	}
 	for _, full := range x.whole {
@@ -295,15 +295,15 @@ func (x *arranging) end(ctx context.Context) error {
 		}
 		e, at := lackingEntry(x.table, x.ref.Key, full), uint64(full.To.UnixMicro())
 		x.n++
-		if err := x.emit(at+minute, events.Position{}, orderOf("", x.n), noteLacking, x.encode(make([]byte, 8), &e, x.input)); err != nil {
+		if err := x.emitRecord(at+minute, events.Position{}, orderOf("", x.n), noteLacking, x.appendEntry(make([]byte, 8), &e, x.input)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saw notes images of the row, if some record is of an export.
-func (x *arranging) saw(time int64, old, new digest) {
+// noteImages notes images of the row, if some record is of an export.
+func (x *arranging) noteImages(time int64, old, new digest) {
 	if x.exports && len(x.images) < mostKept {
 		x.images = append(x.images, imaged{time, old}, imaged{time, new})
 	}
@@ -327,8 +327,8 @@ func byteIf(is bool, b byte) byte {
 	return 0
 }
 
-// emit adds a record in the order of time, and within a moment in that of positions and then order.
-func (x *arranging) emit(time uint64, p events.Position, order []byte, note byte, val []byte) error {
+// emitRecord adds a record in the order of time, and within a moment in that of positions and then order.
+func (x *arranging) emitRecord(time uint64, p events.Position, order []byte, note byte, val []byte) error {
 	k := binary.BigEndian.AppendUint64(make([]byte, 0, 40), time)
 	x.val = append(append(x.val[:0], note), val[8:]...)
 	return x.sorted.Add(append(append(k, p[:]...), order...), x.val)
@@ -337,12 +337,12 @@ func (x *arranging) emit(time uint64, p events.Position, order []byte, note byte
 // tiedOf decodes a record for what it says of its row.
 func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	val = bytes.Clone(val)
-	e, table, err := x.decode(val[8:])
+	e, table, err := x.decodeEntry(val[8:])
 	if err != nil {
 		return tied{}, err
 	}
 	if x.table == nil {
-		t, key, err := x.r.locate(&e, table)
+		t, key, err := x.r.locateRecord(&e, table)
 		if err != nil {
 			return tied{}, err
 		}
@@ -351,7 +351,7 @@ func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	if e.Export != nil && e.Export.Full {
 		x.has = append(x.has, e.Export)
 	}
-	was, is := strip(x.table, e.Record.Old), strip(x.table, e.Record.New)
+	was, is := stripDerived(x.table, e.Record.Old), stripDerived(x.table, e.Record.New)
 	old, new := digestItem(was.row), digestItem(is.row)
 	return tied{
 		val: val, old: old, new: new, id: idOf(&e.Record, old, new), time: int64(binary.BigEndian.Uint64(val)),
@@ -360,9 +360,9 @@ func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	}, nil
 }
 
-// untie puts the records of a moment in their order: that of a chain of images. Where several are possible it is that in which
+// orderMoment puts the records of a moment in their order: that of a chain of images. Where several are possible it is that in which
 // the records came into Kinesis, or that of the files.
-func (x *arranging) untie(ctx context.Context) error {
+func (x *arranging) orderMoment(ctx context.Context) error {
 	ties := x.tie
 	slices.SortFunc(ties, inOrder)
 	defer func() { x.tie, x.next = nil, nil }()
@@ -380,17 +380,17 @@ func (x *arranging) untie(ctx context.Context) error {
 			chain = append(chain, t)
 		}
 	}
-	chain, copies, unsure, err := x.distinct(chain, copies, counts)
+	chain, copies, unsure, err := x.withoutCopies(chain, copies, counts)
 	if err != nil {
 		return err
 	}
 	for _, t := range copies {
-		if err := x.emit(uint64(t.time), events.Position{}, t.order, noteTwin, t.val); err != nil {
+		if err := x.emitRecord(uint64(t.time), events.Position{}, t.order, noteTwin, t.val); err != nil {
 			return err
 		}
 	}
 	given := chain
-	chain, first, again, err := x.order(ctx, chain)
+	chain, first, again, err := x.orderTied(ctx, chain)
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func (x *arranging) untie(ctx context.Context) error {
 	}
 	for i, t := range chain {
 		note := byte(noteChain)
-		switch x.saw(t.time, t.old, t.new); {
+		switch x.noteImages(t.time, t.old, t.new); {
 		case i == 0:
 			note = max(first, unsure)
 		case i == again:
@@ -408,17 +408,17 @@ func (x *arranging) untie(ctx context.Context) error {
 		x.now, x.told = t.new, true
 		x.timedAlone[x.table] = x.timedAlone[x.table].With(owntable.Times{From: t.time, To: t.time})
 		// Among the records of other rows, those of this one take the same places as before.
-		if err := x.emit(uint64(t.time), events.Position{}, given[i].order, note, t.val); err != nil {
+		if err := x.emitRecord(uint64(t.time), events.Position{}, given[i].order, note, t.val); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// distinct adds to the changes of a moment those of their copies that are changes, too: without eventID, where only with them the moment leads from
+// withoutCopies adds to the changes of a moment those of their copies that are changes, too: without eventID, where only with them the moment leads from
 // the row before it to the next record. unsure is the note of the first where both do. A part of the copies is none: if everything is there twice,
 // as in a file that is doubled, half of it is copies.
-func (x *arranging) distinct(chain, copies []tied, counts map[uint64]int) (all, rest []tied, unsure byte, err error) {
+func (x *arranging) withoutCopies(chain, copies []tied, counts map[uint64]int) (all, rest []tied, unsure byte, err error) {
 	times := 0 // the greatest common divisor of the counts
 	for _, t := range chain {
 		for n := counts[t.id]; n != 0; times, n = n, times%n {
@@ -430,19 +430,19 @@ func (x *arranging) distinct(chain, copies []tied, counts map[uint64]int) (all, 
 			rest = append(rest, t)
 			continue
 		}
-		e, table, err := x.decode(bytes.Clone(t.val[8:]))
+		e, table, err := x.decodeEntry(bytes.Clone(t.val[8:]))
 		if err != nil {
 			return nil, nil, 0, err
 		}
 		e.Record.ID = fmt.Sprintf("%x, %d more", t.id, counts[t.id]/times)
-		t.id, t.val = idOf(&e.Record, t.old, t.new), x.encode(bytes.Clone(t.val[:8]), &e, table)
+		t.id, t.val = idOf(&e.Record, t.old, t.new), x.appendEntry(bytes.Clone(t.val[:8]), &e, table)
 		all = append(all, t)
 	}
 	if len(all) == len(chain) {
 		return chain, copies, 0, nil
 	}
 	slices.SortFunc(all, inOrder)
-	with, without := x.leads(all), x.leads(chain)
+	with, without := x.isChain(all), x.isChain(chain)
 	unsure = byteIf(with && without, noteCopies)
 	if with && (!without || isChain(all, x.told, x.now)) {
 		return all, rest, unsure, nil
@@ -450,17 +450,17 @@ func (x *arranging) distinct(chain, copies []tied, counts map[uint64]int) (all, 
 	return chain, copies, unsure, nil
 }
 
-// leads reports whether records of a moment are a chain from the row before it to the next record.
-func (x *arranging) leads(all []tied) bool {
+// isChain reports whether records of a moment are a chain from the row before it to the next record.
+func (x *arranging) isChain(all []tied) bool {
 	chain := inChain(all, x.told, x.now)
 	return isChain(chain, x.told, x.now) && (x.next == nil || chain[len(chain)-1].new == *x.next)
 }
 
 func inOrder(a, b tied) int { return bytes.Compare(a.order, b.order) }
 
-// order puts records of a moment in the order of a chain. first is the note of the first of them; the one with the number again follows
+// orderTied puts records of a moment in the order of a chain. first is the note of the first of them; the one with the number again follows
 // records of an earlier command, and not the one before it.
-func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first byte, again int, err error) {
+func (x *arranging) orderTied(ctx context.Context, all []tied) (chain []tied, first byte, again int, err error) {
 	if len(all) < 2 {
 		return all, 0, 0, nil
 	}
@@ -489,14 +489,14 @@ func (x *arranging) order(ctx context.Context, all []tied) (chain []tied, first 
 	if k.flags&ofUnknown != 0 { // it may be the row of an export, known to a minute
 		begins -= minute
 	}
-	start, late := now.short(), circle && k.ever && k.flags&byExport == 0 && all[0].time < begins
+	start, late := now.shortDigest(), circle && k.ever && k.flags&byExport == 0 && all[0].time < begins
 	if late { // where a circle ends, it begins
 		start = k.want
 		if x.next != nil {
-			start = x.next.short()
+			start = x.next.shortDigest()
 		}
 	}
-	i := slices.IndexFunc(rest, func(t tied) bool { return t.old.short() == start })
+	i := slices.IndexFunc(rest, func(t tied) bool { return t.old.shortDigest() == start })
 	if i >= 0 && (late || k.ever && k.flags&ofExport == 0 && k.seen.time <= all[0].time) {
 		chain = inChain(rest, true, rest[i].old)
 		asGiven := is && slices.EqualFunc(chain, rest, func(a, b tied) bool { return a.id == b.id })
@@ -595,10 +595,10 @@ func begin(all []tied, used []bool, balance map[digest]int) digest {
 // knownNow reads what is known of a row, and its image.
 func (r *Replay) knownNow(ctx context.Context, ref store.Ref) (known, digest, error) {
 	w := &row{ref: ref, table: r.Model.Table(ref.Table)}
-	if err := r.load(ctx, []*row{w}); err != nil {
+	if err := r.loadRows(ctx, []*row{w}); err != nil {
 		return known{}, digest{}, err
 	}
-	return w.known, digestItem(strip(w.table, w.now).row), nil
+	return w.known, digestItem(stripDerived(w.table, w.now).row), nil
 }
 
 // Arranged is records that name no table, or are all of one.
@@ -626,7 +626,7 @@ func (a *Arrangement) Batches() iter.Seq2[Arranged, error] {
 			}
 			var e events.Entry
 			var table string
-			if e, table, err = a.decode(bytes.Clone(val[1:])); err != nil {
+			if e, table, err = a.decodeEntry(bytes.Clone(val[1:])); err != nil {
 				break
 			}
 			e.Note = val[0]

@@ -17,8 +17,8 @@ const (
 	isExport
 )
 
-// encode appends an entry and the table of its input. Names that many entries have are numbers.
-func (a *Arrangement) encode(b []byte, e *events.Entry, table string) []byte {
+// appendEntry appends an entry and the table of its input. Names that many entries have are numbers.
+func (a *Arrangement) appendEntry(b []byte, e *events.Entry, table string) []byte {
 	rec := &e.Record
 	flags := byteIf(!rec.Origin.IsZero(), withOrigin) | byteIf(e.Bad != nil, withBad) | byteIf(rec.Expired, isExpired) | byteIf(rec.Export, isExport)
 	b = append(append(b, flags), rec.Position[:]...)
@@ -57,8 +57,8 @@ type badError struct {
 func (e badError) Error() string { return e.text }
 func (e badError) Unwrap() error { return e.is }
 
-// decode reads an entry, which shares b's memory.
-func (a *Arrangement) decode(b []byte) (e events.Entry, table string, err error) {
+// decodeEntry reads an entry, which shares b's memory.
+func (a *Arrangement) decodeEntry(b []byte) (e events.Entry, table string, err error) {
 	d := reading{b: b}
 	flags, rec := d.byte(), &e.Record
 	copy(rec.Position[:], d.bytes(len(rec.Position)))

@@ -80,9 +80,9 @@ type Size struct {
 	Each bool
 }
 
-// disk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
+// windowOnDisk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
 // tables are there at a time.
-func (s Size) disk(free int64) int64 { return max(s.Disk, min(s.Roomy, free/4)) }
+func (s Size) windowOnDisk(free int64) int64 { return max(s.Disk, min(s.Roomy, free/4)) }
 
 // atOnce is how many records the runner gathers into one write for each target, and atOnceOfLists where
 // one of them may lead to many rows, none of which can land before the others.
@@ -95,18 +95,18 @@ const (
 // The runner must have been started. Close the Bulk when it has ended.
 func New(ctx context.Context, r *Replay, size Size) (b *Bulk, why string, err error) {
 	tables := seq.Map(r.Model.Tables, func(t *model.Table) string { return t.Name })
-	b = &Bulk{to: r, size: size, cascades: cascades(r.Model), admitted: map[string]bool{}}
-	if b.most, b.burst = atOnce, size.Memory/2; lists(r.Model) { // which may suddenly lead to much more
+	b = &Bulk{to: r, size: size, cascades: derivesFromDerived(r.Model), admitted: map[string]bool{}}
+	if b.most, b.burst = atOnce, size.Memory/2; leadsToLists(r.Model) { // which may suddenly lead to much more
 		b.most, b.burst = atOnceOfLists, size.Memory/8
 	}
 	// A change is applied once, in the window of its row's mark, so ledgers keep no position.
 	var forget func(value.Item) value.Item
 	b.shardKey, forget = owntable.Unlogged()
-	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuse, Silent: b.silent, Drop: forget, Memory: size.Memory / 4})
+	b.load, err = r.Store.Load(ctx, store.LoadOptions{Tables: tables, Refuse: b.refuseLetter, Silent: b.leadsToNothing, Drop: forget, Memory: size.Memory / 4})
 	if err != nil || b.load == nil {
 		return nil, "rows of the tables were written one by one", err
 	}
-	b.size.Disk = size.disk(b.load.Free())
+	b.size.Disk = size.windowOnDisk(b.load.Free())
 	if c := r.Runner.Catalog; c != nil {
 		row, err := c.Row(ctx)
 		if err != nil {
@@ -127,21 +127,21 @@ func New(ctx context.Context, r *Replay, size Size) (b *Bulk, why string, err er
 			}
 		}
 	}
-	b.begin()
-	if reducible(r.Model) && !size.Each {
+	b.beginWindow()
+	if isReducible(r.Model) && !size.Each {
 		b.reduced = NewReduction(b.replay, b.load, size.Memory)
 		b.reduced.Telling = func(on bool) { b.deriving = !on }
 		if r.Runner.Index != nil {
-			b.reduced.Odd = func(ref store.Ref) bool { return !indexable(ref) }
+			b.reduced.Odd = func(ref store.Ref) bool { return !isIndexable(ref) }
 		}
 	}
 	return b, "", nil
 }
 
-// reducible reports whether the changes of a row may be reduced to one: the model has nothing but
+// isReducible reports whether the changes of a row may be reduced to one: the model has nothing but
 // tallies and search indexes, and nothing reads a value that is derived.
-func reducible(m *model.Model) bool {
-	if cascades(m) {
+func isReducible(m *model.Model) bool {
+	if derivesFromDerived(m) {
 		return false
 	}
 	for _, e := range m.Entities {
@@ -159,8 +159,8 @@ func reducible(m *model.Model) bool {
 	return true
 }
 
-// cascades reports whether something is derived from what is derived, or may be.
-func cascades(m *model.Model) bool {
+// derivesFromDerived reports whether something is derived from what is derived, or may be.
+func derivesFromDerived(m *model.Model) bool {
 	if len(m.Statuses)+len(m.Latest)+len(m.Groups)+len(m.Rows)+len(m.Follows) > 0 {
 		return true
 	}
@@ -183,8 +183,8 @@ func derived(e *model.Entity, f *model.Field) bool {
 
 func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerived(e, attr) }
 
-// begin makes what works on the load.
-func (b *Bulk) begin() {
+// beginWindow makes what works on the load.
+func (b *Bulk) beginWindow() {
 	run := *b.to.Runner
 	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{b.size.Scratch}
 	b.run, b.jobs = &run, &runner.Jobs{Runner: &run}
@@ -193,21 +193,21 @@ func (b *Bulk) begin() {
 	again.Gap = func(g Gap) {
 		if b.to.Gap != nil {
 			g.Row = g.Row.Clone()
-			b.say(len(g.Reason)+len(g.Row.Key.Partition.Text())+len(g.Row.Key.Sort.Text()), func() { b.to.Gap(g) })
+			b.tellWhenLanded(len(g.Reason)+len(g.Row.Key.Partition.Text())+len(g.Row.Key.Sort.Text()), func() { b.to.Gap(g) })
 		}
 	}
 	again.Bad = func(e events.Entry, err error) { // of which only place and reason are kept
 		if b.to.Bad != nil {
 			at, why := events.Entry{Location: e.Location}, errors.New(strings.Clone(err.Error()))
-			b.say(len(why.Error()), func() { b.to.Bad(at, why) })
+			b.tellWhenLanded(len(why.Error()), func() { b.to.Bad(at, why) })
 		}
 	}
 	b.replay = &again
 }
 
-// say keeps what the caller is told about the present record, with so many bytes of text, until the window has landed: a
+// tellWhenLanded keeps what the caller is told about the present record, with so many bytes of text, until the window has landed: a
 // window that is given up says nothing, because its records come again.
-func (b *Bulk) say(size int, what func()) {
+func (b *Bulk) tellWhenLanded(size int, what func()) {
 	b.said, b.saying = append(b.said, what), b.saying+size+sayingBytes
 }
 
@@ -248,13 +248,13 @@ func (b *Bulk) Landed() int { return b.landed }
 func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) error {
 	if b.reduced == nil {
 		for len(entries) > 0 {
-			n := min(len(entries), b.ahead()-b.waiting)
+			n := min(len(entries), b.recordsAhead()-b.waiting)
 			b.entries, b.waiting = b.entries+n, b.waiting+n
 			err := b.replay.Batch(ctx, entries[:n], table)
-			if err == nil && b.waiting >= b.ahead() {
+			if err == nil && b.waiting >= b.recordsAhead() {
 				err = b.deriveAll(ctx)
 			}
-			if err := b.full(ctx, err); err != nil {
+			if err := b.landIfFull(ctx, err); err != nil {
 				return err
 			}
 			entries = entries[n:]
@@ -269,13 +269,13 @@ func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) 
 	} else {
 		go prepare(b.next)
 	}
-	return b.full(ctx, b.reduce(ctx, before))
+	return b.landIfFull(ctx, b.reduceBatch(ctx, before))
 }
 
 // Step takes entries as Batch does, and derives what they lead to before it returns. Row shows it.
 func (b *Bulk) Step(ctx context.Context, entries []events.Entry, table string) error {
 	b.entries += len(entries)
-	return b.full(ctx, b.oneByOne(ctx, entries, table))
+	return b.landIfFull(ctx, b.oneByOne(ctx, entries, table))
 }
 
 // Row returns a row as it is after all that was derived, nil if there is none.
@@ -283,15 +283,15 @@ func (b *Bulk) Row(ctx context.Context, ref store.Ref) (value.Item, error) {
 	return store.GetRow(ctx, b.load, ref)
 }
 
-// full lands the window if it is full. err is the error of the batch.
-func (b *Bulk) full(ctx context.Context, err error) error {
+// landIfFull lands the window if it is full. err is the error of the batch.
+func (b *Bulk) landIfFull(ctx context.Context, err error) error {
 	switch {
 	case err != nil:
-		return live(err)
+		return asLiveError(err)
 	case !b.isFull():
 		return nil
 	}
-	return b.land(ctx)
+	return b.landWindow(ctx)
 }
 
 // isFull reports whether the window takes the memory that it may have, or its records the disk.
@@ -299,16 +299,16 @@ func (b *Bulk) isFull() bool {
 	return b.load.Bytes()+b.saying >= b.size.Memory || b.reduced != nil && b.reduced.Len() >= b.size.Disk
 }
 
-// reduce takes a batch that is being prepared, nil for none. A batch that is written record by
+// reduceBatch takes a batch that is being prepared, nil for none. A batch that is written record by
 // record lands before the next one that is not, which is decided by what the store has then.
-func (b *Bulk) reduce(ctx context.Context, next chan *Prepared) error {
+func (b *Bulk) reduceBatch(ctx context.Context, next chan *Prepared) error {
 	if next == nil {
 		return nil
 	}
 	p := <-next
 	if p.Odd != b.odd {
 		if b.entries > 0 {
-			if err := b.land(ctx); err != nil {
+			if err := b.landWindow(ctx); err != nil {
 				return err
 			}
 		}
@@ -322,9 +322,9 @@ func (b *Bulk) reduce(ctx context.Context, next chan *Prepared) error {
 	return b.oneByOne(ctx, entries, table)
 }
 
-// ahead is how many records may wait for what is derived from them: fewer where each of them leads to
+// recordsAhead is how many records may wait for what is derived from them: fewer where each of them leads to
 // much, as that cannot land before all of it is done, and at most twice as many as the last time.
-func (b *Bulk) ahead() int {
+func (b *Bulk) recordsAhead() int {
 	return max(fewest, min(b.most, 2*b.derived, b.burst/max(1, b.grown)))
 }
 
@@ -335,14 +335,14 @@ const fewest = 16
 func (b *Bulk) oneByOne(ctx context.Context, entries []events.Entry, table string) error {
 	err := b.replay.Batch(ctx, entries, table)
 	if err == nil {
-		err = b.derive(ctx)
+		err = b.deriveRest(ctx)
 	}
 	return err
 }
 
 // deriveAll derives from the records that wait, and notes how much that was.
 func (b *Bulk) deriveAll(ctx context.Context) error {
-	err := b.derive(ctx)
+	err := b.deriveRest(ctx)
 	if b.waiting > 0 {
 		b.derived, b.grown = b.waiting, (b.load.Bytes()-b.before)/b.waiting
 	}
@@ -350,14 +350,14 @@ func (b *Bulk) deriveAll(ctx context.Context) error {
 	return err
 }
 
-// settle writes what was reduced into the load, and what is derived from it.
-func (b *Bulk) settle(ctx context.Context) error {
+// settleReduced writes what was reduced into the load, and what is derived from it.
+func (b *Bulk) settleReduced(ctx context.Context) error {
 	if b.reduced == nil || b.odd {
 		return nil
 	}
 	b.deriving = true
 	defer func() { b.deriving = false }()
-	return b.reduced.Settle(ctx, func(tables []string) error { return b.admit(ctx, tables) }, func(s Settled) error {
+	return b.reduced.Settle(ctx, func(tables []string) error { return b.admitTables(ctx, tables) }, func(s Settled) error {
 		defer b.load.Take() // of what is derived, nothing is derived
 		if len(s.Changes) == 0 && len(s.Sums) == 0 {
 			return nil
@@ -369,8 +369,8 @@ func (b *Bulk) settle(ctx context.Context) error {
 	})
 }
 
-// live makes an error that is a window's own one that wraps ErrLive.
-func live(err error) error {
+// asLiveError makes an error that is a window's own one that wraps ErrLive.
+func asLiveError(err error) error {
 	if errors.Is(err, store.ErrLoading) {
 		return fmt.Errorf("%w: %w", ErrLive, err)
 	}
@@ -381,29 +381,29 @@ func live(err error) error {
 func (b *Bulk) Land(ctx context.Context) error {
 	next := b.next
 	b.next = nil
-	if err := b.reduce(ctx, next); err != nil {
-		return live(err)
+	if err := b.reduceBatch(ctx, next); err != nil {
+		return asLiveError(err)
 	}
-	return b.land(ctx)
+	return b.landWindow(ctx)
 }
 
-// land derives what is left, settles what was reduced, and makes the window part of the store.
+// landWindow derives what is left, settles what was reduced, and makes the window part of the store.
 // Then the window's records count in the caller's summary, and its messages are said. After an
 // error before load.Land nothing of the window is in the store. A crash leaves the store as it was
 // before load.Land, or with the whole window and its positions.
-func (b *Bulk) land(ctx context.Context) error {
+func (b *Bulk) landWindow(ctx context.Context) error {
 	err := b.deriveAll(ctx)
 	if err == nil {
-		err = b.settle(ctx)
+		err = b.settleReduced(ctx)
 	}
 	if err != nil {
-		return live(err)
+		return asLiveError(err)
 	}
-	return b.commit(ctx)
+	return b.commitWindow(ctx)
 }
 
-// commit makes the window part of the store, and counts and tells of what it had.
-func (b *Bulk) commit(ctx context.Context) error {
+// commitWindow makes the window part of the store, and counts and tells of what it had.
+func (b *Bulk) commitWindow(ctx context.Context) error {
 	b.before -= b.load.Bytes()
 	if err := b.load.Land(ctx); err != nil {
 		return err
@@ -424,15 +424,15 @@ func (b *Bulk) commit(ctx context.Context) error {
 	return nil
 }
 
-// derive applies changes, those that this leads to, and so on, until none is left. It does what long
+// deriveRest applies changes, those that this leads to, and so on, until none is left. It does what long
 // lists leave to jobs.
-func (b *Bulk) derive(ctx context.Context) error {
+func (b *Bulk) deriveRest(ctx context.Context) error {
 	jobs := b.cascades // a replay that was killed may have left some
 	for {
 		records := b.load.Take()
 		for i := range records {
 			if c, ok := projections.NewChange(b.to.Model.Table(records[i].Table), &records[i]); ok {
-				if err := b.searchable(&c); err != nil {
+				if err := b.checkDocuments(&c); err != nil {
 					return err
 				}
 				b.changes = append(b.changes, c)
@@ -441,10 +441,10 @@ func (b *Bulk) derive(ctx context.Context) error {
 		var err error
 		switch {
 		case len(b.changes) > 0:
-			err = b.apply(ctx)
+			err = b.applyChanges(ctx)
 			jobs = b.cascades
 		case jobs:
-			jobs, err = b.job(ctx)
+			jobs, err = b.stepJobs(ctx)
 		default:
 			return nil
 		}
@@ -454,12 +454,12 @@ func (b *Bulk) derive(ctx context.Context) error {
 	}
 }
 
-// job does one step of jobs. Nothing else is left to derive then, so a window that is full lands first:
+// stepJobs does one step of jobs. Nothing else is left to derive then, so a window that is full lands first:
 // what long lists lead to may be more than any window. A crash between two steps leaves jobs in
 // our own table, which any process goes on with.
-func (b *Bulk) job(ctx context.Context) (left bool, err error) {
+func (b *Bulk) stepJobs(ctx context.Context) (left bool, err error) {
 	if b.load.Bytes() >= b.size.Memory {
-		if err := b.commit(ctx); err != nil {
+		if err := b.commitWindow(ctx); err != nil {
 			return true, err
 		}
 	}
@@ -468,43 +468,43 @@ func (b *Bulk) job(ctx context.Context) (left bool, err error) {
 	return b.jobs.RunStep(ctx)
 }
 
-// lists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,
+// leadsToLists reports whether one change may lead to as many rows as a list has: of subscribers, of followers,
 // of those whose status depends on others.
-func lists(m *model.Model) bool {
+func leadsToLists(m *model.Model) bool {
 	return len(m.Follows) > 0 || slices.ContainsFunc(m.Entities, func(e *model.Entity) bool { return len(e.Subscribes)+len(e.Others) > 0 })
 }
 
-// silent reports whether a change leads to nothing: weir made it, and nothing reads it. Only whether a
+// leadsToNothing reports whether a change leads to nothing: weir made it, and nothing reads it. Only whether a
 // search index can hold its document would be asked.
-func (b *Bulk) silent(ref store.Ref, old, new value.Item) bool {
-	if !b.deriving || b.to.Runner.Index != nil && !indexable(ref) {
+func (b *Bulk) leadsToNothing(ref store.Ref, old, new value.Item) bool {
+	if !b.deriving || b.to.Runner.Index != nil && !isIndexable(ref) {
 		return false
 	}
 	t := b.to.Model.Table(ref.Table)
-	return t != nil && inert(t.Classify(new)) && inert(t.Classify(old))
+	return t != nil && leadsNowhere(t.Classify(new)) && leadsNowhere(t.Classify(old))
 }
 
-// inert reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and
+// leadsNowhere reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and
 // nothing is derived from them or shown on them. What another program did to them would be mended.
-func inert(e *model.Entity) bool {
+func leadsNowhere(e *model.Entity) bool {
 	return e == nil || len(e.MadeBy) > 0 && e.Group == nil &&
 		len(e.Values)+len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Follows)+len(e.Statuses)+len(e.Stages)+len(e.Latest)+len(e.LatestOf) == 0 &&
 		len(e.Others)+len(e.Subscribes)+len(e.Unique)+len(e.Migrations)+len(e.Replaces) == 0
 }
 
-// refuse keeps derivations from leaving a dead letter: what would is left to the store's own
+// refuseLetter keeps derivations from leaving a dead letter: what would is left to the store's own
 // stream, by whose positions letters are kept and retried.
-func (b *Bulk) refuse(ref store.Ref) error {
+func (b *Bulk) refuseLetter(ref store.Ref) error {
 	if b.deriving && !b.size.Scratch && ref.Table == owntable.TableName && owntable.IsLetter(ref.Key.Partition.Text()) {
 		return store.ErrLoading
 	}
 	return nil
 }
 
-// searchable refuses a change that makes a document which no index can hold: the store's own
+// checkDocuments refuses a change that makes a document which no index can hold: the store's own
 // stream leaves a dead letter about it.
-func (b *Bulk) searchable(c *projections.Change) error {
-	if b.to.Runner.Index == nil || indexable(c.Row) {
+func (b *Bulk) checkDocuments(c *projections.Change) error {
+	if b.to.Runner.Index == nil || isIndexable(c.Row) {
 		return nil // without folding the row: what can be refused of a document is its id
 	}
 	for _, k := range b.to.Runner.Kinds {
@@ -517,15 +517,15 @@ func (b *Bulk) searchable(c *projections.Change) error {
 	return nil
 }
 
-// indexable reports whether a document about the row may be in an index.
-func indexable(row store.Ref) bool {
+// isIndexable reports whether a document about the row may be in an index.
+func isIndexable(row store.Ref) bool {
 	d := search.Document{ID: search.ID(row.Key)}
 	return d.Check() == nil
 }
 
-// admit has the catalog know that the tables of changes are read, before anything of them
+// admitTables has the catalog know that the tables of changes are read, before anything of them
 // lands: a derivation that is new later is built from the rows, which no stream tells.
-func (b *Bulk) admit(ctx context.Context, of []string) error {
+func (b *Bulk) admitTables(ctx context.Context, of []string) error {
 	var tables []string
 	for _, t := range of {
 		if !b.admitted[t] {
@@ -540,13 +540,13 @@ func (b *Bulk) admit(ctx context.Context, of []string) error {
 	return err
 }
 
-// apply has the runner apply the changes.
-func (b *Bulk) apply(ctx context.Context) error {
+// applyChanges has the runner apply the changes.
+func (b *Bulk) applyChanges(ctx context.Context) error {
 	tables := make([]string, len(b.changes))
 	for i := range b.changes {
 		tables[i] = b.changes[i].Row.Table
 	}
-	if err := b.admit(ctx, tables); err != nil {
+	if err := b.admitTables(ctx, tables); err != nil {
 		return err
 	}
 	b.deriving = true

@@ -17,10 +17,10 @@ func TestCarriedFollowsNoMore(t *testing.T) {
 		value.Attr{Name: owntable.FollowVersion("author"), Value: value.OfInt(1)},
 		value.Attr{Name: owntable.Moved, Value: value.OfInt(1)},
 	)
-	if got := len(carried(comment, now)); got != 3 {
+	if got := len(carriedAttributes(comment, now)); got != 3 {
 		t.Errorf("a comment carries %d attributes, want 3", got)
 	}
-	if got := carried(nil, now); len(got) != 0 {
+	if got := carriedAttributes(nil, now); len(got) != 0 {
 		t.Errorf("a row of no entity carries %v", got)
 	}
 }

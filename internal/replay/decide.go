@@ -96,25 +96,25 @@ type verdict struct {
 	gap     string // why it does not follow from the row, "" if it does
 }
 
-// decide says what becomes of a record where the row is now. Afterwards k is what is known once the row is written.
-func (k *known) decide(l link, now digest) verdict {
+// decideLink says what becomes of a record where the row is now. Afterwards k is what is known once the row is written.
+func (k *known) decideLink(l link, now digest) verdict {
 	switch l.kind {
 	case aTwin:
 		return verdict{}
 	case aNet, aRow, aBare:
 		return k.decideExport(l, now)
 	}
-	switch at := k.place(&l, now); at {
+	switch at := k.placeOf(&l, now); at {
 	case isSame:
 		return verdict{told: true}
 	case isSeen:
 		return k.takeLate(l)
 	case isBefore, reaches:
-		k.start, k.flags = l.old.short(), k.flags&^apart
-		k.seen, k.before = l.mark, append(k.before, l.old.short(), l.new.short())
-		k.remember(l)
+		k.start, k.flags = l.old.shortDigest(), k.flags&^apart
+		k.seen, k.before = l.mark, append(k.before, l.old.shortDigest(), l.new.shortDigest())
+		k.boundMinute(l)
 		if at == reaches {
-			k.pass(l, k.want == now.short())
+			k.noteExportChange(l, k.want == now.shortDigest())
 			return verdict{outcome: noted, told: true}
 		}
 		if v := k.takeLate(l); v.outcome == noted {
@@ -124,17 +124,17 @@ func (k *known) decide(l link, now digest) verdict {
 		if k.flags&ofBare != 0 {
 			to.time = math.MaxInt64
 		}
-		k.open(hole{from: l.mark, ids: []uint64{l.id}, to: to, have: l.new.short(), want: now.short(), near: nearTo})
+		k.addHole(hole{from: l.mark, ids: []uint64{l.id}, to: to, have: l.new.shortDigest(), want: now.shortDigest(), near: nearTo})
 		return verdict{outcome: noted, told: true, gap: notNext}
 	}
-	k.pass(l, k.seen == mark{} && l.old == now && l.compare(k.first) <= 0)
+	k.noteExportChange(l, k.seen == mark{} && l.old == now && l.compare(k.first) <= 0)
 	v := verdict{gap: k.gapIn(l, now), applied: now != l.new}
 	if v.gap != "" {
 		h := k.holeTo(l.mark, now, l.old)
 		h.ids = append(h.ids, l.id)
-		k.open(h)
+		k.addHole(h)
 	}
-	if k.startMoment(l, now); l.note >= noteCircle || k.flags&apart != 0 && k.start == l.new.short() {
+	if k.startMoment(l, now); l.note >= noteCircle || k.flags&apart != 0 && k.start == l.new.shortDigest() {
 		k.flags |= ambiguous
 		if v.gap = notOrdered; l.note == noteCopies {
 			v.gap = notDistinct
@@ -150,7 +150,7 @@ func (k *known) decide(l link, now digest) verdict {
 		v.outcome = written
 	}
 	v.told = !v.applied
-	if k.take(l, now); l.kept && l.old != now { // the row's change is not the one that was recorded
+	if k.noteWritten(l, now); l.kept && l.old != now { // the row's change is not the one that was recorded
 		v.told = true
 		k.flags |= silent
 	}
@@ -180,7 +180,7 @@ func (k *known) startMoment(l link, now digest) {
 	case k.ever && l.old == now:
 		k.start = startKnown
 	default:
-		k.start = l.old.short()
+		k.start = l.old.shortDigest()
 	}
 	k.flags &^= apart
 }
@@ -196,9 +196,9 @@ const (
 	reaches        // it made the row of an export
 )
 
-// place finds where a change belongs. Beside the row of an export time decides; within a minute of it, and within
+// placeOf finds where a change belongs. Beside the row of an export time decides; within a minute of it, and within
 // one moment of records without positions, the images are a chain.
-func (k *known) place(l *link, now digest) place {
+func (k *known) placeOf(l *link, now digest) place {
 	switch {
 	case !k.ever:
 		return isNext
@@ -216,14 +216,14 @@ func (k *known) place(l *link, now digest) place {
 		return isNext
 	}
 	mixed := l.position.IsZero() != k.seen.position.IsZero()
-	if k.isMissed(l) || l.old != now && (mixed && k.had(l.new, now) || k.isInFirst(l) && k.start == l.new.short()) {
+	if k.isMissed(l) || l.old != now && (mixed && k.hadImage(l.new, now) || k.isInFirst(l) && k.start == l.new.shortDigest()) {
 		return isSeen
 	}
 	return isNext
 }
 
-// time is that of what is newest.
-func (k *known) time() int64 { return max(k.seen.time, k.at) }
+// newestTime is that of what is newest.
+func (k *known) newestTime() int64 { return max(k.seen.time, k.at) }
 
 // besideExport is place where the row is as an export has it.
 func (k *known) besideExport(l *link, now digest) place {
@@ -265,36 +265,36 @@ func (k *known) gapIn(l link, now digest) string {
 	return "the old image is not the last one seen: a change is missing"
 }
 
-// take notes that a record was written, or that it removed the row.
-func (k *known) take(l link, now digest) {
+// noteWritten notes that a record was written, or that it removed the row.
+func (k *known) noteWritten(l link, now digest) {
 	next := known{seen: l.mark, ever: true, flags: k.flags & lasting, holes: k.holes, first: k.first, firstID: k.firstID, want: k.want, start: k.start}
 	if !k.ever {
-		next.first, next.firstID, next.want = l.mark, l.id, l.old.short()
+		next.first, next.firstID, next.want = l.mark, l.id, l.old.shortDigest()
 		if l.kind != aChange {
-			next.want, next.flags = l.new.short(), next.flags|byExport
+			next.want, next.flags = l.new.shortDigest(), next.flags|byExport
 		}
 		if l.kind != aChange && !l.kept || l.kind == aBare {
 			next.flags = k.flags&lasting | ofUnknown
 		}
 	}
-	if k.ever && l.time-k.time() <= minute {
+	if k.ever && l.time-k.newestTime() <= minute {
 		next.before, next.ids, next.seen.time = k.before, k.ids, max(l.time, k.seen.time)
 	}
 	if l.kind != aChange {
 		next.seen, next.at, next.ids = k.seen, l.time, k.ids
 	}
 	if k.ever || now != (digest{}) {
-		next.before = append(next.before, now.short())
+		next.before = append(next.before, now.shortDigest())
 	}
 	if l.kind == aChange && l.old != now {
-		next.before = append(next.before, l.old.short())
+		next.before = append(next.before, l.old.shortDigest())
 	}
-	next.remember(l)
+	next.boundMinute(l)
 	*k = next
 }
 
-// remember bounds what is kept of a minute, and adds the id of a record without sequence number.
-func (k *known) remember(l link) {
+// boundMinute bounds what is kept of a minute, and adds the id of a record without sequence number.
+func (k *known) boundMinute(l link) {
 	if l.position.IsZero() && l.kind == aChange {
 		k.ids = append(k.ids, l.id)
 	}
@@ -302,8 +302,8 @@ func (k *known) remember(l link) {
 	k.before = k.before[max(0, len(k.before)-mostBefore):]
 }
 
-// open adds a hole. Beyond so many they are one.
-func (k *known) open(h hole) {
+// addHole adds a hole. Beyond so many they are one.
+func (k *known) addHole(h hole) {
 	if len(k.holes) == mostHoles {
 		k.holes = slices.DeleteFunc(k.holes, func(h hole) bool { return h.have == h.want })
 	}
@@ -315,70 +315,70 @@ func (k *known) open(h hole) {
 	k.holes = append(k.holes, h)
 }
 
-// fill has a change fill a hole, or a part of it. It reports whether it is in one. With missing, holes in which nothing is known
+// fillHole has a change fill a hole, or a part of it. It reports whether it is in one. With missing, holes in which nothing is known
 // to be missing are left as they are.
-func (k *known) fill(l link, missing bool) bool {
+func (k *known) fillHole(l link, missing bool) bool {
 	for i := range k.holes {
 		h := &k.holes[i]
 		from, to := l.compare(h.from), l.compare(h.to)
 		edge := from <= 0 || to >= 0
-		same := from == 0 && l.position.IsZero() && l.old.short() == h.have && !slices.Contains(h.ids, l.id) && !missing // of one moment
+		same := from == 0 && l.position.IsZero() && l.old.shortDigest() == h.have && !slices.Contains(h.ids, l.id) && !missing // of one moment
 		if from < 0 && !(h.near&nearFrom != 0 && h.from.time-l.time <= minute) || to > 0 && !(h.near&nearTo != 0 && l.time-h.to.time <= minute) ||
 			(edge || missing) && h.have == h.want && !same || !l.position.IsZero() && (l.position == h.from.position || l.position == h.to.position) {
 			continue
 		}
-		old, new := l.old.short(), l.new.short()
+		old, new := l.old.shortDigest(), l.new.shortDigest()
 		switch {
 		case old == h.have && to <= 0:
 			if h.near&nearFrom != 0 {
-				k.trim(l)
+				k.trimHoles(l)
 			}
 			h.have, h.from, h.near = new, l.mark, h.near&^nearFrom
-			h.moved(l)
+			h.noteMove(l)
 		case new == h.want && from >= 0:
 			if h.want, h.to, h.near = old, l.mark, h.near&^nearTo; l.kind == aNet {
 				h.want = h.have // what an incremental export has is all that happened before, in its window
 			}
-			h.moved(l)
+			h.noteMove(l)
 		case edge, l.kind == aNet:
 			continue
 		case len(k.holes) < mostHoles:
 			k.holes = append(k.holes, hole{from: l.mark, ids: append(slices.Clone(h.ids), l.id), to: h.to, have: new, want: h.want, near: h.near & nearTo})
 			h = &k.holes[i]
 			h.to, h.want, h.near = l.mark, old, h.near&nearFrom
-			h.moved(l)
+			h.noteMove(l)
 		}
 		return true
 	}
 	return false
 }
 
-// explain has the row of a full export close the holes that end before it, and the hole that it lies in if that ends with this
+// closeHoles has the row of a full export close the holes that end before it, and the hole that it lies in if that ends with this
 // row: the export has the result of the changes there. It reports whether there is such a hole.
-func (k *known) explain(l link) (closed bool) {
+func (k *known) closeHoles(l link) (closed bool) {
 	for i := range k.holes {
 		h := &k.holes[i]
-		if h.have != h.want && (h.to.time < l.time-minute || h.want == l.new.short() && h.from.time <= l.time) {
+		if h.have != h.want && (h.to.time < l.time-minute || h.want == l.new.shortDigest() && h.from.time <= l.time) {
 			h.have, closed = h.want, true
 		}
 	}
 	return closed
 }
 
-// pass takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known, where the row
+// noteExportChange takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known, where the row
 // of an export was that: it made this row; or it is the first of a stream, and its time is not behind the export's. If it comes again it is
 // not compared with the export.
-func (k *known) pass(l link, begins bool) {
+func (k *known) noteExportChange(l link, begins bool) {
 	if begins && k.flags&byExport != 0 {
-		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.short(), k.flags&^byExport
+		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.shortDigest(), k.flags&^byExport
 	}
-	k.trim(l)
-	k.fill(l, true)
+	k.trimHoles(l)
+	k.fillHole(l, true)
 }
 
-// trim ends the holes before the row of an export at a change that made it or follows from it. They may reach beyond the change: the row may
+// trimHoles ends the holes before the row of an export at a change that made it or follows from it. They may reach beyond the change: the row may
 // have been as the export has it more than once.
-func (k *known) trim(l link) {
+func (k *known) trimHoles(l link) {
 	for i := range k.holes {
 		if h := &k.holes[i]; h.near&nearTo != 0 && h.have == h.want && l.compare(h.to) <= 0 && l.compare(h.from) > 0 {
 			h.to, h.near = l.mark, h.near&^nearTo
@@ -386,8 +386,8 @@ func (k *known) trim(l link) {
 	}
 }
 
-// moved notes the id of a change that moved from or to.
-func (h *hole) moved(l link) {
+// noteMove notes the id of a change that moved from or to.
+func (h *hole) noteMove(l link) {
 	h.ids = append(h.ids, l.id)
 	h.ids = h.ids[max(0, len(h.ids)-mostBefore):]
 }
@@ -395,7 +395,7 @@ func (h *hole) moved(l link) {
 // isMissed reports whether a change ends a hole that ends in its moment, or begins it.
 func (k *known) isMissed(l *link) bool {
 	return slices.ContainsFunc(k.holes, func(h hole) bool {
-		return h.have != h.want && l.compare(h.to) == 0 && (l.old.short() == h.have || l.new.short() == h.want)
+		return h.have != h.want && l.compare(h.to) == 0 && (l.old.shortDigest() == h.have || l.new.shortDigest() == h.want)
 	})
 }
 
@@ -413,10 +413,10 @@ func (k *known) isMissing() bool {
 func (k *known) takeLate(l link) verdict {
 	was := k.isMissing()
 	if l.position.IsZero() && l.compare(k.seen) == 0 {
-		k.remember(l)
+		k.boundMinute(l)
 	}
-	if !k.fill(l, false) {
-		return k.extend(l)
+	if !k.fillHole(l, false) {
+		return k.extendKnown(l)
 	}
 	v := verdict{outcome: noted, told: true}
 	if !was && k.isMissing() {
@@ -425,33 +425,33 @@ func (k *known) takeLate(l link) verdict {
 	return v
 }
 
-// extend takes a change that the row has seen, or that comes before all that is known of it.
-func (k *known) extend(l link) verdict {
+// extendKnown takes a change that the row has seen, or that comes before all that is known of it.
+func (k *known) extendKnown(l link) verdict {
 	before := l.compare(k.first)
 	v := verdict{told: true}
-	switch leads := l.new.short() == k.want; {
+	switch leads := l.new.shortDigest() == k.want; {
 	case k.flags&ofUnknown != 0, before > 0, before == 0 && k.flags&byExport == 0 && !k.isInFirst(&l):
 		return v
 	case !leads:
 		v.gap = notNext
 		fallthrough
 	default:
-		h := hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.short(), want: k.want}
+		h := hole{from: l.mark, ids: []uint64{k.firstID, l.id}, to: k.first, have: l.new.shortDigest(), want: k.want}
 		if k.flags&byExport != 0 {
 			h.near = nearTo
 		}
-		k.open(h)
+		k.addHole(h)
 	}
 	if before == 0 {
-		k.start = l.old.short()
+		k.start = l.old.shortDigest()
 	}
-	k.first, k.firstID, k.want, k.flags, v.outcome = l.mark, l.id, l.old.short(), k.flags&^byExport, noted
+	k.first, k.firstID, k.want, k.flags, v.outcome = l.mark, l.id, l.old.shortDigest(), k.flags&^byExport, noted
 	return v
 }
 
 // holeTo is the hole between what is known and a mark.
 func (k *known) holeTo(to mark, now, want digest) hole {
-	h := hole{from: k.seen, to: to, have: now.short(), want: want.short()}
+	h := hole{from: k.seen, to: to, have: now.shortDigest(), want: want.shortDigest()}
 	if k.flags&ofExport != 0 && k.at >= k.seen.time {
 		h.from, h.near = mark{time: k.at}, nearFrom
 	}
@@ -466,18 +466,18 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 	// Exports know their times. What is known to a minute is when the changes of a stream were made.
 	near := k.seen != mark{} && max(l.time-k.seen.time, k.seen.time-l.time) <= minute
 	switch {
-	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.time() == 0:
+	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.newestTime() == 0:
 		return v
-	case l.kind == aRow && !l.kept && k.explain(l):
+	case l.kind == aRow && !l.kept && k.closeHoles(l):
 		v = k.decideExport(l, now)
 		v.outcome = max(v.outcome, noted)
 		return v
-	case k.ever && k.flags&ofBare == 0 && l.time <= k.time() && (!near || k.flags&ofExport != 0):
-		if l.kind == aNet && !l.kept && k.fill(l, true) {
+	case k.ever && k.flags&ofBare == 0 && l.time <= k.newestTime() && (!near || k.flags&ofExport != 0):
+		if l.kind == aNet && !l.kept && k.fillHole(l, true) {
 			v.outcome = noted
 		}
 		return v
-	case k.ever && now == l.new, near && (l.note == noteFits || k.had(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
+	case k.ever && now == l.new, near && (l.note == noteFits || k.hadImage(l.new, now) || lacks && k.want == 0 && k.first.time >= l.time-minute):
 		if lacks {
 			return v
 		}
@@ -486,7 +486,7 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 			v.outcome = noted
 		}
 		return v
-	case near && (l.kind == aRow || k.time() > l.time):
+	case near && (l.kind == aRow || k.newestTime() > l.time):
 		v.gap = "the row of the export is none that the recording has: a change is missing"
 	case k.ever && k.flags&ofBare == 0 && l.kind == aRow && l.kept:
 		v.gap = "the row of the export is another than the last one recorded: changes are missing in its history"
@@ -494,14 +494,14 @@ func (k *known) decideExport(l link, now digest) (v verdict) {
 	if v.gap != "" {
 		h := k.holeTo(l.mark, now, l.new)
 		h.near |= nearTo
-		k.open(h)
-		if k.time() > l.time {
+		k.addHole(h)
+		if k.newestTime() > l.time {
 			v.outcome = noted
 			return v
 		}
 	}
 	v.outcome, v.applied = written, now != l.new
-	k.take(l, now)
+	k.noteWritten(l, now)
 	if l.new == none {
 		v.outcome = removal
 	}

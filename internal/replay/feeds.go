@@ -19,7 +19,7 @@ type FeedTime struct{ before, newest int64 }
 // Begin reads up to when earlier commands have replayed feeds.
 func (r *Replay) Begin(ctx context.Context) error {
 	r.Feeds = &FeedTime{}
-	rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(r.Model.Tables[0].Name)})
+	rows, err := r.readRows(ctx, []store.Ref{owntable.Forgotten(r.Model.Tables[0].Name)})
 	if err != nil {
 		return err
 	}
@@ -32,12 +32,12 @@ func (r *Replay) End(ctx context.Context) error {
 	if r.Feeds.newest <= r.Feeds.before {
 		return nil
 	}
-	return r.writes(ctx, []store.Write{owntable.SetReplayed(r.Model.Tables[0].Name, owntable.Replayed{Fed: r.Feeds.newest})})
+	return r.writeAll(ctx, []store.Write{owntable.SetReplayed(r.Model.Tables[0].Name, owntable.Replayed{Fed: r.Feeds.newest})})
 }
 
-// behind takes a change that a feed sends, or whose row subscribes. It is an error if it is older than what an earlier command
+// checkFeedOrder takes a change that a feed sends, or whose row subscribes. It is an error if it is older than what an earlier command
 // has sent, since nothing says who followed then. Within a second the order of records with sequence numbers is free.
-func (r *Replay) behind(e *entry) error {
+func (r *Replay) checkFeedOrder(e *entry) error {
 	if r.Feeds == nil || e.Record.Export || e.Record.Time.IsZero() || !e.applied {
 		return nil
 	}

@@ -37,43 +37,43 @@ type sending struct {
 	of     []*entry
 }
 
-// add queues a write of an entry. Writes of one row keep their order.
-func (s *sending) add(w store.Write, e *entry) {
+// queueWrite queues a write of an entry. Writes of one row keep their order.
+func (s *sending) queueWrite(w store.Write, e *entry) {
 	s.writes = append(s.writes, w)
 	s.of = append(s.of, e)
 }
 
-// drop takes out what was decided on a row of which the store rejected an earlier
+// dropRefused takes out what was decided on a row of which the store rejected an earlier
 // write. The mark of a removal would say that everything before it had happened.
-func (s *sending) drop() {
+func (s *sending) dropRefused() {
 	kept := sending{s.writes[:0], s.of[:0]}
 	for i, e := range s.of {
 		if e.stale {
 			e.again, e.leaves = true, false
 		} else {
-			kept.add(s.writes[i], e)
+			kept.queueWrite(s.writes[i], e)
 		}
 	}
 	*s = kept
 }
 
-// add decides what an entry writes.
-func (f *flight) add(ctx context.Context, e *entry) error {
+// addEntry decides what an entry writes.
+func (f *flight) addEntry(ctx context.Context, e *entry) error {
 	if e.Bad != nil {
 		return nil
 	}
 	old, image := e.images()
 	inOrder := f.order.ConcernsOrder(old.entity, image.entity)
-	follows := inOrder && !f.InOrder && f.follows(e)
+	follows := inOrder && !f.InOrder && f.mustFollow(e)
 	if e.leaves || follows || inOrder && f.waits {
-		if err := f.land(ctx); err != nil {
+		if err := f.sendAll(ctx); err != nil {
 			return err
 		}
 	}
-	unsure := e.unsure(markFrom(&e.Record))
-	p := e.plan(old, image)
+	unsure := e.checkForgotten(markFrom(&e.Record))
+	p := e.planEntry(old, image)
 	if inOrder {
-		if err := f.behind(e); err != nil {
+		if err := f.checkFeedOrder(e); err != nil {
 			return err
 		}
 	}
@@ -85,27 +85,27 @@ func (f *flight) add(ctx context.Context, e *entry) error {
 		return fmt.Errorf("%s: %w", e.Location, unsure)
 	case p.removes:
 		if p.before != nil {
-			f.writes.add(*p.before, e)
+			f.writes.queueWrite(*p.before, e)
 		}
-		f.marks.add(p.mark, e)
+		f.marks.queueWrite(p.mark, e)
 		if e.applied {
-			f.leaves.add(p.write, e)
+			f.leaves.queueWrite(p.write, e)
 		}
 		e.leaves, f.waits = true, f.waits || inOrder
 	case p.writes:
-		f.writes.add(p.write, e)
+		f.writes.queueWrite(p.write, e)
 	}
 	return nil
 }
 
-// follows reports whether the effect of an entry must come after something in flight.
-func (f *flight) follows(e *entry) bool {
+// mustFollow reports whether the effect of an entry must come after something in flight.
+func (f *flight) mustFollow(e *entry) bool {
 	c, ok := projections.NewChange(e.table, &e.Record)
 	return ok && f.order.BeginsPhase(&c)
 }
 
-// land sends everything, and before it the letters about gaps, which a row that has its new mark does not show any more.
-func (f *flight) land(ctx context.Context) error {
+// sendAll sends everything, and before it the letters about gaps, which a row that has its new mark does not show any more.
+func (f *flight) sendAll(ctx context.Context) error {
 	f.waits = false
 	for _, e := range f.gaps {
 		if err := f.keepGap(ctx, e.ref, e.Entry, e.gap); err != nil {
@@ -114,18 +114,18 @@ func (f *flight) land(ctx context.Context) error {
 	}
 	f.gaps = nil
 	for _, s := range []*sending{&f.writes, &f.marks, &f.leaves} {
-		if err := f.send(ctx, s); err != nil {
+		if err := f.sendWrites(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// send writes the rows that are due and notes for each entry whether it was. A refused
+// sendWrites writes the rows that are due and notes for each entry whether it was. A refused
 // condition means that the row has seen this record, or a newer one. After an error the caller
 // stops; what was written is skipped when the file is replayed again.
-func (f *flight) send(ctx context.Context, s *sending) error {
-	s.drop()
+func (f *flight) sendWrites(ctx context.Context, s *sending) error {
+	s.dropRefused()
 	if len(s.writes) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 	for _, t := range r.Model.Tables {
 		tables, ws = append(tables, t.Name), append(ws, owntable.LeaveSeen(store.Ref{Table: t.Name}, last.value(), false))
 	}
-	if err := r.writes(ctx, ws); err != nil {
+	if err := r.writeAll(ctx, ws); err != nil {
 		return 0, err
 	}
 	for rows, err := range store.Pages(ctx, r.Store, store.Query{Table: owntable.TableName}) {
@@ -37,11 +37,11 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 		}
 		ws = ws[:0]
 		for _, row := range rows {
-			if k := knownOf(row); k.ever && k.time() <= last.seen.time && slices.Contains(tables, owntable.SeenTable(row)) {
+			if k := knownOf(row); k.ever && k.newestTime() <= last.seen.time && slices.Contains(tables, owntable.SeenTable(row)) {
 				ws = append(ws, owntable.ForgetSeen(row))
 			}
 		}
-		if err := r.writes(ctx, ws); err != nil {
+		if err := r.writeAll(ctx, ws); err != nil {
 			return n, err
 		}
 		n += len(ws)
@@ -49,8 +49,8 @@ func (r *Replay) Forget(ctx context.Context, upTo time.Time) (n int, err error) 
 	return n, nil
 }
 
-// writes does writes. A condition that fails is no error: another removal has come meanwhile, or a later time.
-func (r *Replay) writes(ctx context.Context, ws []store.Write) error {
+// writeAll does writes. A condition that fails is no error: another removal has come meanwhile, or a later time.
+func (r *Replay) writeAll(ctx context.Context, ws []store.Write) error {
 	out, err := r.Store.Write(ctx, ws)
 	if err != nil {
 		return err
@@ -63,8 +63,8 @@ func (r *Replay) writes(ctx context.Context, ws []store.Write) error {
 	return nil
 }
 
-// unsure returns ErrForgotten if nothing tells whether a change of the row was replayed before.
-func (w *row) unsure(m mark) error {
+// checkForgotten returns ErrForgotten if nothing tells whether a change of the row was replayed before.
+func (w *row) checkForgotten(m mark) error {
 	if w.now != nil || w.ever || w.forgot == nil || m.time > w.forgot.time {
 		return nil
 	}
@@ -72,9 +72,9 @@ func (w *row) unsure(m mark) error {
 		w.ref, ErrForgotten, time.UnixMicro(w.forgot.time).UTC().Format(time.RFC3339))
 }
 
-// forgetting notes in rows that do not exist, and of which nothing is known, up to when removals in their table were
+// noteForgotten notes in rows that do not exist, and of which nothing is known, up to when removals in their table were
 // forgotten, by the marks of the tables as they were read after the rows.
-func forgetting(rows []*row, tables []string, marks []value.Item) {
+func noteForgotten(rows []*row, tables []string, marks []value.Item) {
 	for _, w := range rows {
 		if k := knownOf(marks[slices.Index(tables, w.ref.Table)]); k.ever {
 			w.forgot = &k.seen

@@ -55,7 +55,7 @@ func (r *Replay) Gaps(ctx context.Context, open func(deadletter.Letter)) error {
 // stillMissing is Gaps for letters about rows.
 func (r *Replay) stillMissing(ctx context.Context, some []deadletter.Letter, open func(deadletter.Letter)) error {
 	rows := seq.Map(some, func(d deadletter.Letter) *row { return &row{ref: d.Row, table: r.Model.Table(d.Row.Table)} })
-	if err := r.load(ctx, rows); err != nil {
+	if err := r.loadRows(ctx, rows); err != nil {
 		return err
 	}
 	for i := range some {
@@ -68,9 +68,9 @@ func (r *Replay) stillMissing(ctx context.Context, some []deadletter.Letter, ope
 	return nil
 }
 
-// tell puts the entries of histories that come from records which changed no row: they came late, or an export had what
+// putHistories puts the entries of histories that come from records which changed no row: they came late, or an export had what
 // they made. An entry that is there stays, so telling twice changes nothing.
-func (r *Replay) tell(ctx context.Context, told []*entry) error {
+func (r *Replay) putHistories(ctx context.Context, told []*entry) error {
 	var changes []projections.Change
 	for _, e := range told {
 		old, image := e.images()

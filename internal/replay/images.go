@@ -11,7 +11,7 @@ import (
 // that the new one is inserted, as far as there are such images. None is returned of a row that only weir writes, and of an entry that
 // cannot be used.
 func Images(m *model.Model, e *events.Entry, table string) (out []projections.Change) {
-	t, key, err := (&Replay{Model: m}).locate(e, table)
+	t, key, err := (&Replay{Model: m}).locateRecord(e, table)
 	if err != nil || e.Bad != nil {
 		return nil
 	}
@@ -19,7 +19,7 @@ func Images(m *model.Model, e *events.Entry, table string) (out []projections.Ch
 		Table: t, Row: store.Ref{Table: t.Name, Key: key},
 		Position: e.Record.Position, Origin: e.Record.Position, Time: e.Record.Time, Record: &e.Record,
 	}
-	was, is := strip(t, e.Record.Old), strip(t, e.Record.New)
+	was, is := stripDerived(t, e.Record.Old), stripDerived(t, e.Record.New)
 	if was.row != nil {
 		c.Was, c.Old = was.entity, was.row
 	}

@@ -24,7 +24,7 @@ func (r *Replay) Lacking(ctx context.Context, a *Arrangement) (map[*model.Table]
 		}
 	}
 	for t, some := range a.covered {
-		rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
+		rows, err := r.readRows(ctx, []store.Ref{owntable.Forgotten(t.Name)})
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (r *Replay) RemoveLacking(ctx context.Context, exports map[*model.Table]*ev
 			var entries []events.Entry
 			for _, row := range rows {
 				k := knownOf(row)
-				if key, ok := t.KeyOf(row); ok && k.ever && k.time() < x.From.UnixMicro() {
+				if key, ok := t.KeyOf(row); ok && k.ever && k.newestTime() < x.From.UnixMicro() {
 					entries = append(entries, lackingEntry(t, key, x))
 				}
 			}
@@ -75,9 +75,9 @@ func lackingEntry(t *model.Table, key store.Key, x *events.Export) events.Entry 
 	}
 }
 
-// stays reports whether a row stays though an export does not have it: weir makes it, or it had expired.
-func (l *link) stays(t *model.Table, row value.Item) bool {
+// rowStays reports whether a row stays though an export does not have it: weir makes it, or it had expired.
+func (l *link) rowStays(t *model.Table, row value.Item) bool {
 	expires := row.Get(t.TTL)
 	return l.note == noteLacking &&
-		(strip(t, row).ours || expires.Kind() == value.Number && value.Compare(expires, value.OfInt(l.time/1e6)) <= 0)
+		(stripDerived(t, row).ours || expires.Kind() == value.Number && value.Compare(expires, value.OfInt(l.time/1e6)) <= 0)
 }

@@ -10,12 +10,12 @@ import (
 	"weir/internal/store"
 )
 
-// locate finds the table and key of a record: by the table that it names, by the table
+// locateRecord finds the table and key of a record: by the table that it names, by the table
 // that the file is of, or as the only table of the model with such a key. A key that
 // the table cannot have is an error of this record alone; the store would refuse the
 // whole call.
-func (r *Replay) locate(e *events.Entry, table string) (*model.Table, store.Key, error) {
-	t, key, err := r.keyed(e, table)
+func (r *Replay) locateRecord(e *events.Entry, table string) (*model.Table, store.Key, error) {
+	t, key, err := r.keyOfRecord(e, table)
 	if err == nil {
 		err = t.CheckKey(key)
 	}
@@ -28,7 +28,7 @@ func (r *Replay) Change(e *events.Entry, table string) (projections.Change, erro
 	if e.Bad != nil {
 		return projections.Change{}, e.Bad.Err
 	}
-	t, key, err := r.locate(e, table)
+	t, key, err := r.locateRecord(e, table)
 	if err != nil {
 		return projections.Change{}, err
 	}
@@ -37,10 +37,10 @@ func (r *Replay) Change(e *events.Entry, table string) (projections.Change, erro
 	return c, nil
 }
 
-// keyed finds the table of a record, and its key. A record that names no table takes the
+// keyOfRecord finds the table of a record, and its key. A record that names no table takes the
 // file's. A record of a table that the model does not have is refused, also where the model has
 // one table: it may be of another application.
-func (r *Replay) keyed(e *events.Entry, table string) (*model.Table, store.Key, error) {
+func (r *Replay) keyOfRecord(e *events.Entry, table string) (*model.Table, store.Key, error) {
 	rec := &e.Record
 	if rec.Table != "" {
 		table = rec.Table

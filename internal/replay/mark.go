@@ -68,8 +68,8 @@ func digestItem(it value.Item) digest {
 // text is the digest as owntable.Swept has it, as far as both go.
 func (d digest) text() string { return base64.RawURLEncoding.EncodeToString(d[:])[:21] }
 
-// short is the part of a digest that a row keeps.
-func (d digest) short() uint64 { return binary.BigEndian.Uint64(d[:]) }
+// shortDigest is the part of a digest that a row keeps.
+func (d digest) shortDigest() uint64 { return binary.BigEndian.Uint64(d[:]) }
 
 // Bits of known.flags.
 const (
@@ -97,8 +97,8 @@ const (
 	mostHoles  = 8
 )
 
-// encode is what a row has in owntable.SeenMark: the mark, and what else is known if there is more.
-func (k *known) encode() []byte {
+// encodeMark is what a row has in owntable.SeenMark: the mark, and what else is known if there is more.
+func (k *known) encodeMark() []byte {
 	b := k.seen.append(make([]byte, 0, markBytes+8))
 	if k.flags == 0 && len(k.before)+len(k.ids)+len(k.holes) == 0 && k.first == k.seen && k.want == 0 {
 		return b
@@ -133,7 +133,7 @@ func (d *reading) numbers() (list []uint64) {
 	return list
 }
 
-func (k *known) value() value.Value { return value.OfBinary(string(k.encode())) }
+func (k *known) value() value.Value { return value.OfBinary(string(k.encodeMark())) }
 
 // decodeKnown reads it; ok is false if there is nothing, or something else.
 func decodeKnown(text string) (k known, ok bool) {
@@ -168,9 +168,9 @@ func knownOf(it value.Item) known {
 	return k
 }
 
-// leave is the write that saves the mark of a removal. It never replaces a newer mark, unless
+// removalWrite is the write that saves the mark of a removal. It never replaces a newer mark, unless
 // always is set.
-func (k *known) leave(of store.Ref, always bool) store.Write {
+func (k *known) removalWrite(of store.Ref, always bool) store.Write {
 	return owntable.LeaveSeen(of, k.value(), always || k.seen.position.IsZero())
 }
 
@@ -198,7 +198,7 @@ func positionOf(rec *events.Record) events.Position {
 	return p
 }
 
-// had reports whether a row had an image lately, or has it.
-func (k *known) had(d digest, now digest) bool {
-	return d == now || slices.Contains(k.before, d.short())
+// hadImage reports whether a row had an image lately, or has it.
+func (k *known) hadImage(d digest, now digest) bool {
+	return d == now || slices.Contains(k.before, d.shortDigest())
 }

@@ -49,19 +49,19 @@ func TestMoments(t *testing.T) {
 						n++
 						k, now := known{}, digest{}
 						if before && path[0] != 0 {
-							k.decide(link{mark: mark{time: 1}, new: images[path[0]]}, now)
+							k.decideLink(link{mark: mark{time: 1}, new: images[path[0]]}, now)
 							now = images[path[0]]
 						} else if before {
-							k.decide(link{mark: mark{time: 1}, new: digest{9}}, now)
-							k.decide(link{mark: mark{time: 2}, old: digest{9}}, digest{9})
+							k.decideLink(link{mark: mark{time: 1}, new: digest{9}}, now)
+							k.decideLink(link{mark: mark{time: 2}, old: digest{9}}, digest{9})
 						}
 						for _, c := range order {
 							for range twice + 1 {
 								for _, l := range commands[c] {
-									if v := k.decide(l, now); v.outcome == written || v.outcome == removal {
+									if v := k.decideLink(l, now); v.outcome == written || v.outcome == removal {
 										now = l.new
 									}
-									if back, ok := decodeKnown(string(k.encode())); !ok || fmt.Sprint(back) != fmt.Sprint(k) {
+									if back, ok := decodeKnown(string(k.encodeMark())); !ok || fmt.Sprint(back) != fmt.Sprint(k) {
 										t.Fatalf("encoded and decoded:\n%v\n%v", k, back)
 									}
 								}
@@ -115,7 +115,7 @@ func TestRepeatedInHoles(t *testing.T) {
 	} {
 		k, now := known{}, none
 		for _, l := range slices.Concat(x.first, x.again, x.again) {
-			if v := k.decide(l, now); v.applied {
+			if v := k.decideLink(l, now); v.applied {
 				now = l.new
 			}
 		}
@@ -153,7 +153,7 @@ func TestFullExportEndsHoles(t *testing.T) {
 			k, now := known{}, none
 			for _, l := range slices.Concat(hole, last, []link{x.export}) {
 				l.kept = x.kept
-				if v := k.decide(l, now); v.applied {
+				if v := k.decideLink(l, now); v.applied {
 					now = l.new
 				}
 			}

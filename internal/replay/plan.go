@@ -20,34 +20,34 @@ type plan struct {
 
 // images returns the entry's images, without derived attributes.
 func (e *entry) images() (old, image stripped) {
-	return strip(e.table, e.Record.Old), strip(e.table, e.Record.New)
+	return stripDerived(e.table, e.Record.Old), stripDerived(e.table, e.Record.New)
 }
 
-// plan decides an entry by its images and by what the batch knows of its row, and
+// planEntry decides an entry by its images and by what the batch knows of its row, and
 // updates what the batch knows.
-func (e *entry) plan(old, image stripped) (p plan) {
+func (e *entry) planEntry(old, image stripped) (p plan) {
 	if image.ours || old.ours && image.row == nil {
 		return p
 	}
 	if !e.stripped {
-		e.stored, e.stripped = strip(e.table, e.now).row, true
+		e.stored, e.stripped = stripDerived(e.table, e.now).row, true
 		e.digest = digestItem(e.stored)
 	}
 	l := linkOf(e.Entry, digestItem(old.row), digestItem(image.row))
-	if l.stays(e.table, e.now) {
+	if l.rowStays(e.table, e.now) {
 		return p
 	}
 	l.moved = e.now.Has(owntable.Moved)
 	l.kept = keepsHistory(image.entity) || keepsHistory(e.table.Classify(e.now))
-	v := e.decide(l, e.digest)
+	v := e.decideLink(l, e.digest)
 	e.gap, e.applied, e.told = v.gap, v.applied, v.told && l.kind == aChange
 	switch v.outcome {
 	case skipped, nothing:
 		return p
 	case noted:
 		p.writes = true
-		if p.write = e.leave(e.ref, true); e.now != nil {
-			p.write = store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: e.value()}}, Origin: e.origin()}
+		if p.write = e.removalWrite(e.ref, true); e.now != nil {
+			p.write = store.Write{Ref: e.ref, If: e.unseenCondition(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: e.value()}}, Origin: e.originOf()}
 			e.now = e.now.With(value.Attr{Name: owntable.SeenMark, Value: e.value()})
 		}
 		return p
@@ -55,16 +55,16 @@ func (e *entry) plan(old, image stripped) (p plan) {
 		// The row keeps what was known of it: after a crash before the removal, the same decides again.
 		if k := knownOf(e.now); e.now != nil && (k.flags&lacking != 0) != (l.kind == aRow || v.told) {
 			k.flags ^= lacking
-			p.before = &store.Write{Ref: e.ref, If: e.unseen(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.origin()}
+			p.before = &store.Write{Ref: e.ref, If: e.unseenCondition(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.originOf()}
 			e.now = e.now.With(value.Attr{Name: owntable.SeenMark, Value: k.value()})
 		}
-		p.removes, p.mark = true, e.leave(e.ref, false)
-		p.write = store.Write{Ref: e.ref, If: e.unseen(), Delete: true, Origin: e.origin()}
+		p.removes, p.mark = true, e.removalWrite(e.ref, false)
+		p.write = store.Write{Ref: e.ref, If: e.unseenCondition(), Delete: true, Origin: e.originOf()}
 		e.now = nil
 	case written:
-		next := image.dress(e.now, e.value())
+		next := image.dressRow(e.now, e.value())
 		p.writes = true
-		p.write = store.Write{Ref: e.ref, If: e.unseen(), Origin: e.origin()}
+		p.write = store.Write{Ref: e.ref, If: e.unseenCondition(), Origin: e.originOf()}
 		if e.now == nil {
 			p.write.Put = next
 		} else {
@@ -102,9 +102,9 @@ func keepsHistory(e *model.Entity) bool {
 	return e != nil && slices.ContainsFunc(e.Rules, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
 }
 
-// unseen is the condition that no other replay has written the row since it was read.
+// unseenCondition is the condition that no other replay has written the row since it was read.
 // Derived attributes may have changed.
-func (w *row) unseen() store.Cond {
+func (w *row) unseenCondition() store.Cond {
 	key := w.table.Key.Partition.Name
 	if w.now == nil {
 		return store.Cond{{{Attr: key, Is: store.Absent}}}
@@ -122,9 +122,9 @@ func (w *row) sameNotes() store.Cond {
 	return store.Cond{{store.AsRead(owntable.Own, w.now.Get(owntable.Own))}}
 }
 
-// origin is what the stream shall say of the write: the time and position of the recorded change,
+// originOf is what the stream shall say of the write: the time and position of the recorded change,
 // and whether TTL made it.
-func (e *entry) origin() *store.Origin {
+func (e *entry) originOf() *store.Origin {
 	r := &e.Record
 	return &store.Origin{Time: r.Time, Position: positionOf(r), Expired: r.Expired}
 }

@@ -94,23 +94,23 @@ func NewReduction(r *Replay, load store.Load, most int) *Reduction {
 	for i, e := range r.Model.Entities {
 		x.entities[e] = uint64(i) + 1
 	}
-	x.begin()
+	x.clearState()
 	return x
 }
 
-// begin has nothing to settle.
-func (x *Reduction) begin() {
+// clearState has nothing to settle.
+func (x *Reduction) clearState() {
 	file := func() (sorter.File, error) { return x.load.Scratch() }
 	x.records, x.rows = sorter.New(x.most, file), sorter.New(x.most/rowsShare, file)
 	x.sums = sorter.New(x.most/rowsShare, file)
-	x.records.Shorten = shorten
+	x.records.Shorten = shortenImage
 	x.tables, x.files, x.done = map[string]bool{}, nil, nil
 }
 
 // Close forgets what was not settled. The Reduction may be used again.
 func (x *Reduction) Close() error {
 	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close())
-	x.begin()
+	x.clearState()
 	return err
 }
 
@@ -148,7 +148,7 @@ type span struct{ from, to int }
 
 func (s span) empty() bool { return s.from == s.to }
 
-func (p *Prepared) at(s span) []byte { return p.buf[s.from:s.to] }
+func (p *Prepared) bytesOf(s span) []byte { return p.buf[s.from:s.to] }
 
 // mostStored is how large an image may be. The store's own limit is on the whole row, with what
 // it shows.
@@ -159,7 +159,7 @@ const mostStored = store.MaxItemBytes / 4
 func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 	p := &Prepared{given: entries, table: table, entries: make([]prepared, len(entries))}
 	for i := range entries {
-		if p.Odd = !x.prepare(p, &p.entries[i], &entries[i]); p.Odd {
+		if p.Odd = !x.prepareRecord(p, &p.entries[i], &entries[i]); p.Odd {
 			return p
 		}
 	}
@@ -170,14 +170,14 @@ func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 	return p
 }
 
-// prepare reports whether a record is one for a Reduction. It is not if Odd says so, or if its row
+// prepareRecord reports whether a record is one for a Reduction. It is not if Odd says so, or if its row
 // may be too large for the store: such a record needs what Batch does, with its
 // dead letters. What it appends to the batch's buffer stays there in any case.
-func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
+func (x *Reduction) prepareRecord(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
 	if entry.Bad != nil {
 		return true
 	}
-	t, key, err := x.r.locate(entry, p.table)
+	t, key, err := x.r.locateRecord(entry, p.table)
 	if err != nil {
 		entry.Bad = &events.Bad{Err: err}
 		return true
@@ -186,7 +186,7 @@ func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok b
 	if x.Odd != nil && x.Odd(ref) {
 		return false
 	}
-	old, image := strip(t, entry.Record.Old), strip(t, entry.Record.New)
+	old, image := stripDerived(t, entry.Record.Old), stripDerived(t, entry.Record.New)
 	if image.ours || old.ours && image.row == nil {
 		return true
 	}
@@ -200,7 +200,7 @@ func (x *Reduction) prepare(p *Prepared, e *prepared, entry *events.Entry) (ok b
 		from = len(p.buf)
 		p.buf = value.AppendItem(p.buf, image.row)
 		e.stored, e.entity = span{from, len(p.buf)}, image.entity
-		is = digestOf(p.at(e.stored))
+		is = digestOf(p.bytesOf(e.stored))
 		stored := len(p.buf) - from
 		if stored > mostStored || x.load.Fits(ref, image.row, stored) != nil {
 			return false
@@ -225,7 +225,7 @@ func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 	for i := range p.entries {
 		e, given := &p.entries[i], &p.given[i]
 		if e.name.empty() {
-			if err := x.r.count(ctx, &entry{Entry: given}, p.table); err != nil {
+			if err := x.r.countOutcome(ctx, &entry{Entry: given}, p.table); err != nil {
 				return err
 			}
 			continue
@@ -235,19 +235,19 @@ func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 		}
 		r := record{
 			file: len(x.files) - 1, line: given.Line, offset: given.Offset, link: e.link,
-			entity: x.entities[e.entity], stored: p.at(e.stored),
+			entity: x.entities[e.entity], stored: p.bytesOf(e.stored),
 		}
 		x.buf = r.append(x.buf[:0])
-		if err := x.records.Add(p.at(e.name), x.buf); err != nil {
+		if err := x.records.Add(p.bytesOf(e.name), x.buf); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reduce reads the records row by row, and sorts what became of the rows and what they add. After
+// reduceRows reads the records row by row, and sorts what became of the rows and what they add. After
 // an error that wraps store.ErrLoading nothing may be settled.
-func (x *Reduction) reduce(ctx context.Context) error {
+func (x *Reduction) reduceRows(ctx context.Context) error {
 	in, err := x.records.Sorted()
 	if err != nil {
 		return err
@@ -256,15 +256,15 @@ func (x *Reduction) reduce(ctx context.Context) error {
 	free := make(chan *block, 2)
 	for b, err := range parallel.Ahead(func() (*block, error) { return readBlock(in, free, x.most) }) {
 		if err == nil {
-			c, err = x.take(ctx, b, c)
+			c, err = x.takeBlock(ctx, b, c)
 		}
 		if err != nil {
 			return errors.Join(err, x.folding.Wait())
 		}
 		free <- b
 	}
-	if err = x.finish(c); err == nil {
-		err = x.fold()
+	if err = x.finishRow(c); err == nil {
+		err = x.beginFold()
 	}
 	return errors.Join(err, x.folding.Wait(), x.records.Close())
 }
@@ -278,7 +278,7 @@ func readBlock(in *sorter.Reader, free chan *block, memory int) (*block, error) 
 	default:
 		b = &block{}
 	}
-	for len(b.parts) == 0 || !b.full(memory) {
+	for len(b.parts) == 0 || !b.isFull(memory) {
 		name, val, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF) && len(b.parts) > 0:
@@ -306,8 +306,8 @@ const (
 	blockShare   = 16
 )
 
-// full reports whether the block should be decided before more is added to it.
-func (b *block) full(memory int) bool {
+// isFull reports whether the block should be decided before more is added to it.
+func (b *block) isFull(memory int) bool {
 	return len(b.parts) >= blockRecords || len(b.buf) >= min(blockBytes, memory/blockShare)
 }
 
@@ -318,49 +318,49 @@ func (b *block) add(name, record []byte) {
 	b.parts = append(b.parts, part{span{from, from + len(name)}, span{from + len(name), len(b.buf)}})
 }
 
-func (b *block) at(s span) []byte { return b.buf[s.from:s.to] }
+func (b *block) bytesOf(s span) []byte { return b.buf[s.from:s.to] }
 
-// take decides the records of a block. before is the row of the record before them; it returns that
+// takeBlock decides the records of a block. before is the row of the record before them; it returns that
 // of the last.
-func (x *Reduction) take(ctx context.Context, b *block, before *chain) (*chain, error) {
-	chains, err := x.open(ctx, b, before)
+func (x *Reduction) takeBlock(ctx context.Context, b *block, before *chain) (*chain, error) {
+	chains, err := x.openBlock(ctx, b, before)
 	if err != nil {
 		return nil, err
 	}
 	c := before
 	for _, p := range b.parts {
-		if c == nil || c.name != string(b.at(p.name)) {
-			if err := x.finish(c); err != nil {
+		if c == nil || c.name != string(b.bytesOf(p.name)) {
+			if err := x.finishRow(c); err != nil {
 				return nil, err
 			}
 			c, chains = chains[0], chains[1:]
 		}
-		r, err := decodeRecord(b.at(p.record))
+		r, err := decodeRecord(b.bytesOf(p.record))
 		if err != nil {
 			return nil, err
 		}
-		if err := x.decide(c, &r); err != nil {
+		if err := x.decideRecord(c, &r); err != nil {
 			return nil, err
 		}
 	}
 	return c, x.load.Stage(ctx) // it need not keep what was read
 }
 
-// open reads the rows of a block, but for the one before it.
+// openBlock reads the rows of a block, but for the one before it.
 // A row that a sweep has removed ends the bulk (store.ErrLoading): only a live replay tells it from a gap. So does one that
 // may have been removed and forgotten. Images are copies,
 // as blocks share their memory with what is read next.
-func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
+func (x *Reduction) openBlock(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
 	last := ""
 	if before != nil {
 		last = before.name
 	}
 	var rows []*row
 	for _, p := range b.parts {
-		if last == string(b.at(p.name)) {
+		if last == string(b.bytesOf(p.name)) {
 			continue
 		}
-		last = string(b.at(p.name))
+		last = string(b.bytesOf(p.name))
 		ref, err := x.load.Named([]byte(last))
 		if err != nil {
 			return nil, err
@@ -368,7 +368,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		c := &chain{row: row{name: last, ref: ref, table: x.r.Model.Table(ref.Table)}}
 		chains, rows = append(chains, c), append(rows, &c.row)
 	}
-	if err := x.r.load(ctx, rows); err != nil {
+	if err := x.r.loadRows(ctx, rows); err != nil {
 		return nil, err
 	}
 	for _, c := range chains {
@@ -381,7 +381,7 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 		if c.now == nil {
 			continue
 		}
-		is := strip(c.table, c.now)
+		is := stripDerived(c.table, c.now)
 		c.exist, c.entity, c.firstEntity, c.was = true, is.entity, is.entity, c.table.Classify(c.now)
 		c.first = value.AppendItem(nil, is.row)
 		c.there, c.image, c.digest, c.moved = true, slices.Clone(c.first), digestOf(c.first), c.now.Has(owntable.Moved)
@@ -395,17 +395,17 @@ func (x *Reduction) open(ctx context.Context, b *block, before *chain) (chains [
 	return chains, nil
 }
 
-// decide decides a record, counts it, and notes what it does to its row.
+// decideRecord decides a record, counts it, and notes what it does to its row.
 // The order of calls for one row is that of the recordings. The store is not asked: c has what the row was before.
-func (x *Reduction) decide(c *chain, r *record) error {
+func (x *Reduction) decideRecord(c *chain, r *record) error {
 	r.moved = c.moved
 	if r.note == noteLacking && c.there {
-		if row, err := decoded(c.image); err != nil || r.stays(c.table, row) {
+		if row, err := decodeImage(c.image); err != nil || r.rowStays(c.table, row) {
 			return err
 		}
 	}
-	v := c.known.decide(r.link, c.row.digest)
-	x.r.Summary.add(r.note, v.applied)
+	v := c.known.decideLink(r.link, c.row.digest)
+	x.r.Summary.addEntry(r.note, v.applied)
 	if v.gap != "" {
 		c.gaps = append(c.gaps, gapAt{v.gap, r.file, r.line, r.offset, r.mark})
 	}
@@ -414,12 +414,12 @@ func (x *Reduction) decide(c *chain, r *record) error {
 		return nil
 	case noted:
 		if c.writes = true; !c.there {
-			c.gone = string(c.encode())
+			c.gone = string(c.encodeMark())
 		}
 		return nil
 	case removal:
 		c.writes, c.there, c.lost, c.shows, c.shown, c.entity, c.row.digest = true, false, false, nil, false, nil, digest{}
-		c.gone = string(c.encode())
+		c.gone = string(c.encodeMark())
 		return nil
 	}
 	if v.applied || c.lost {
@@ -429,16 +429,16 @@ func (x *Reduction) decide(c *chain, r *record) error {
 		return nil
 	}
 	c.writes, c.there, c.row.digest = true, true, r.new
-	e := x.entity(r.entity)
+	e := x.entityOf(r.entity)
 	if !c.shown || c.entity != e {
-		c.shows = carried(e, c.shows)
+		c.shows = carriedAttributes(e, c.shows)
 	}
 	c.entity, c.shown = e, true
 	return nil
 }
 
-// entity is the entity with a number, nil for 0.
-func (x *Reduction) entity(n uint64) *model.Entity {
+// entityOf is the entity with a number, nil for 0.
+func (x *Reduction) entityOf(n uint64) *model.Entity {
 	if n == 0 {
 		return nil
 	}
@@ -448,8 +448,8 @@ func (x *Reduction) entity(n uint64) *model.Entity {
 // foldAtOnce is how many rows are folded together.
 const foldAtOnce = 512
 
-// finish sorts in what became of a row, nil for none.
-func (x *Reduction) finish(c *chain) error {
+// finishRow sorts in what became of a row, nil for none.
+func (x *Reduction) finishRow(c *chain) error {
 	if c == nil || !c.writes {
 		return nil
 	}
@@ -470,13 +470,13 @@ func (x *Reduction) finish(c *chain) error {
 	if x.done = append(x.done, c); len(x.done) < foldAtOnce {
 		return nil
 	}
-	return x.fold()
+	return x.beginFold()
 }
 
 func counts(e *model.Entity) bool { return e != nil && len(e.Sources) > 0 }
 
-// fold begins to sort in what the changes of rows that are done add to targets.
-func (x *Reduction) fold() error {
+// beginFold begins to sort in what the changes of rows that are done add to targets.
+func (x *Reduction) beginFold() error {
 	done := x.done
 	x.done = make([]*chain, 0, foldAtOnce)
 	return x.folding.Go(func() error { return x.foldRows(done) })
@@ -490,8 +490,8 @@ func (x *Reduction) foldRows(done []*chain) error {
 	for i, c := range done {
 		changes[i] = projections.Change{Table: c.table, Row: c.ref, Was: c.firstEntity, Is: c.entity}
 		var err error
-		if changes[i].Old, err = decoded(c.first); err == nil {
-			changes[i].New, err = decoded(c.image)
+		if changes[i].Old, err = decodeImage(c.first); err == nil {
+			changes[i].New, err = decodeImage(c.image)
 		}
 		if err != nil {
 			return err
@@ -524,8 +524,8 @@ func (x *Reduction) foldRows(done []*chain) error {
 	return nil
 }
 
-// decoded is an image, nil for an empty one.
-func decoded(stored []byte) (value.Item, error) {
+// decodeImage is an image, nil for an empty one.
+func decodeImage(stored []byte) (value.Item, error) {
 	if len(stored) == 0 {
 		return nil, nil
 	}
@@ -547,20 +547,20 @@ const settledAtOnce = 1024
 // together with what became of its row. After an error nothing may land. Close the Reduction when
 // what was settled has landed.
 func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) error, apply func(Settled) error) error {
-	if err := x.reduce(ctx); err != nil {
+	if err := x.reduceRows(ctx); err != nil {
 		return err
 	}
 	if err := admit(slices.Sorted(maps.Keys(x.tables))); err != nil {
 		return err
 	}
-	j, err := x.join()
+	j, err := x.beginJoin()
 	if err != nil {
 		return err
 	}
-	for next, err := range parallel.Ahead(func() ([]joined, error) { return j.next(settledAtOnce) }) {
+	for next, err := range parallel.Ahead(func() ([]joined, error) { return j.nextRows(settledAtOnce) }) {
 		var s Settled
 		if err == nil {
-			s, err = x.settle(ctx, next)
+			s, err = x.settleRows(ctx, next)
 		}
 		if err == nil {
 			err = apply(s)
@@ -575,10 +575,10 @@ func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) erro
 	return nil
 }
 
-// settle writes some rows, and the marks of their removals.
+// settleRows writes some rows, and the marks of their removals.
 // Everything goes into the load, so a crash before it lands leaves nothing. What it returns has the rows in the order of
 // their names, with the images that the store had before the window.
-func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err error) {
+func (x *Reduction) settleRows(ctx context.Context, all []joined) (out Settled, err error) {
 	var marks []store.Write
 	var refs []store.Ref // of rows whose former image is needed
 	for i := range all {
@@ -586,14 +586,14 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 			refs = append(refs, c.ref)
 		}
 	}
-	former, err := x.r.get(ctx, refs)
+	former, err := x.r.readRows(ctx, refs)
 	if err != nil {
 		return out, err
 	}
 	for i := range all {
 		if s := all[i].sum; s != nil {
-			if s.total(); len(s.adds) > 0 {
-				s.split()
+			if s.sumUp(); len(s.adds) > 0 {
+				s.splitSteps()
 				out.Sums = append(out.Sums, &s.target)
 			}
 		}
@@ -613,7 +613,7 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 		if c.gone != "" {
 			marks = append(marks, owntable.LeaveSeen(c.ref, value.OfBinary(c.gone), true))
 		}
-		next, err := c.dressed()
+		next, err := c.dressedRow()
 		if err == nil {
 			err = x.load.Place(c.ref, next)
 		}
@@ -621,7 +621,7 @@ func (x *Reduction) settle(ctx context.Context, all []joined) (out Settled, err 
 			return out, err
 		}
 		change := projections.Change{Table: c.table, Row: c.ref, Was: c.was, Old: old, New: next}
-		if concerns(&change, c.entity) {
+		if showsDerived(&change, c.entity) {
 			change.Is = c.table.Classify(next)
 			out.Changes = append(out.Changes, change)
 		}
@@ -644,18 +644,18 @@ func (x *Reduction) keepGap(ctx context.Context, row store.Ref, g gapAt) error {
 	return x.r.keepGap(ctx, row, &e, g.reason)
 }
 
-// dressed is the row as it is to be written, nil for none.
-func (c *chain) dressed() (value.Item, error) {
-	item, err := decoded(c.image)
+// dressedRow is the row as it is to be written, nil for none.
+func (c *chain) dressedRow() (value.Item, error) {
+	item, err := decodeImage(c.image)
 	if item == nil || err != nil {
 		return nil, err
 	}
 	return item.With(append(c.shows, value.Attr{Name: owntable.SeenMark, Value: c.value()})...), nil
 }
 
-// concerns reports whether a row that is of an entity, or was of one, shows something derived, or whether weir keeps
+// showsDerived reports whether a row that is of an entity, or was of one, shows something derived, or whether weir keeps
 // something of it: claims on unique values, or the ledger of one that is gone.
-func concerns(c *projections.Change, is *model.Entity) bool {
+func showsDerived(c *projections.Change, is *model.Entity) bool {
 	for _, e := range c.Table.Entities {
 		switch {
 		case len(e.Unique) > 0 && (e == is || c.MayBe(e)),

@@ -129,18 +129,18 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 		if round == rounds {
 			return fmt.Errorf("writing %v: another process keeps writing it; let one replay at a time write a table", left[0].ref)
 		}
-		if err := r.load(ctx, unread(left)); err != nil {
+		if err := r.loadRows(ctx, markRead(left)); err != nil {
 			return err
 		}
 		f := flight{Replay: r, order: r.Runner.Orders()}
 		f.writes.writes = make([]store.Write, 0, len(left))
 		f.writes.of = make([]*entry, 0, len(left))
 		for i := range left {
-			if err := f.add(ctx, &left[i]); err != nil {
+			if err := f.addEntry(ctx, &left[i]); err != nil {
 				return err
 			}
 		}
-		if err := f.land(ctx); err != nil {
+		if err := f.sendAll(ctx); err != nil {
 			return err
 		}
 		var told []*entry
@@ -159,11 +159,11 @@ func (r *Replay) Batch(ctx context.Context, entries []events.Entry, table string
 			if e.told && !refused {
 				told = append(told, &entry{Entry: e.Entry, row: e.row})
 			}
-			if err := r.count(ctx, e, table); err != nil {
+			if err := r.countOutcome(ctx, e, table); err != nil {
 				return err
 			}
 		}
-		if err := r.tell(ctx, told); err != nil {
+		if err := r.putHistories(ctx, told); err != nil {
 			return err
 		}
 		left = again
@@ -181,7 +181,7 @@ func (r *Replay) locateAll(entries []events.Entry, table string) []entry {
 		if e.Bad != nil {
 			continue
 		}
-		t, key, err := r.locate(e.Entry, table)
+		t, key, err := r.locateRecord(e.Entry, table)
 		if err != nil {
 			e.Bad = &events.Bad{Err: err}
 			continue
@@ -195,8 +195,8 @@ func (r *Replay) locateAll(entries []events.Entry, table string) []entry {
 	return out
 }
 
-// unread lists the rows that were not read yet, and marks them as read.
-func unread(entries []entry) (rows []*row) {
+// markRead lists the rows that were not read yet, and marks them as read.
+func markRead(entries []entry) (rows []*row) {
 	for i := range entries {
 		if w := entries[i].row; w != nil && !w.read {
 			w.read = true
@@ -215,13 +215,13 @@ func appendName(b []byte, table string, k store.Key) []byte {
 	return append(b, k.Sort.Text()...)
 }
 
-// load reads rows, and for rows that do not exist the marks of their removal, and of what was forgotten of that.
-func (r *Replay) load(ctx context.Context, rows []*row) error {
+// loadRows reads rows, and for rows that do not exist the marks of their removal, and of what was forgotten of that.
+func (r *Replay) loadRows(ctx context.Context, rows []*row) error {
 	refs := make([]store.Ref, len(rows))
 	for i, w := range rows {
 		refs[i] = w.ref
 	}
-	got, err := r.get(ctx, refs)
+	got, err := r.readRows(ctx, refs)
 	if err != nil {
 		return err
 	}
@@ -240,10 +240,10 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 		}
 	}
 	refs = append(refs, seq.Map(tables, owntable.Forgotten)...)
-	if got, err = r.get(ctx, refs); err != nil {
+	if got, err = r.readRows(ctx, refs); err != nil {
 		return err
 	}
-	forgetting(gone, tables, got[len(gone):])
+	noteForgotten(gone, tables, got[len(gone):])
 	for i, w := range gone {
 		w.known = knownOf(got[i])
 		w.swept = owntable.Swept(got[i])
@@ -251,8 +251,8 @@ func (r *Replay) load(ctx context.Context, rows []*row) error {
 	return nil
 }
 
-// get reads rows strongly; no request is made for none.
-func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
+// readRows reads rows strongly; no request is made for none.
+func (r *Replay) readRows(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -260,20 +260,20 @@ func (r *Replay) get(ctx context.Context, refs []store.Ref) ([]value.Item, error
 	return rows, store.Wrap(err, "reading the rows of a batch")
 }
 
-// count records the outcome of an entry whose writes have happened, or that needs none.
-func (r *Replay) count(ctx context.Context, e *entry, table string) error {
+// countOutcome records the outcome of an entry whose writes have happened, or that needs none.
+func (r *Replay) countOutcome(ctx context.Context, e *entry, table string) error {
 	if e.gap != "" {
 		r.sayGap(e.ref, e.Location, e.gap)
 	}
 	if e.Bad != nil {
-		return r.keep(ctx, e.Entry, table)
+		return r.keepDeadLetter(ctx, e.Entry, table)
 	}
-	r.Summary.add(e.Note, e.applied)
+	r.Summary.addEntry(e.Note, e.applied)
 	return nil
 }
 
-// add counts an entry by what the arrangement notes of it, and by whether it changed its row.
-func (s *Summary) add(note byte, applied bool) {
+// addEntry counts an entry by what the arrangement notes of it, and by whether it changed its row.
+func (s *Summary) addEntry(note byte, applied bool) {
 	switch {
 	case note == noteLacking && !applied:
 	case note == noteLacking:
@@ -285,9 +285,9 @@ func (s *Summary) add(note byte, applied bool) {
 	}
 }
 
-// keep stores an entry that cannot be used as a dead letter. table is that of the whole
+// keepDeadLetter stores an entry that cannot be used as a dead letter. table is that of the whole
 // input, if any.
-func (r *Replay) keep(ctx context.Context, e *events.Entry, table string) error {
+func (r *Replay) keepDeadLetter(ctx context.Context, e *events.Entry, table string) error {
 	r.Summary.Dead++
 	if r.Bad != nil {
 		r.Bad(*e, e.Bad)

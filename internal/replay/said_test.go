@@ -29,7 +29,7 @@ func TestBadRecordsTakeNoRoom(t *testing.T) {
 			t.Errorf("%+v %v", e, err)
 		}
 	}, Gap: func(Gap) { told++ }}
-	b.begin()
+	b.beginWindow()
 	const size, most = 64 << 10, 1000
 	before := heap()
 	n := 0

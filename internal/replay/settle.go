@@ -31,8 +31,8 @@ type join struct {
 // pair is a name and what is next under it; the name is nil at the end.
 type pair struct{ name, val []byte }
 
-// read goes to the next pair. What it had is not valid any more.
-func (p *pair) read(in *sorter.Reader) (err error) {
+// readPair goes to the next pair. What it had is not valid any more.
+func (p *pair) readPair(in *sorter.Reader) (err error) {
 	p.name, p.val, err = in.Next()
 	if errors.Is(err, io.EOF) {
 		p.name, err = nil, nil
@@ -40,25 +40,25 @@ func (p *pair) read(in *sorter.Reader) (err error) {
 	return err
 }
 
-// join begins to read what reduce has sorted.
-func (x *Reduction) join() (*join, error) {
+// beginJoin begins to read what reduce has sorted.
+func (x *Reduction) beginJoin() (*join, error) {
 	j := &join{x: x}
 	var err error
 	if j.rows, err = x.rows.Sorted(); err == nil {
-		err = j.row.read(j.rows)
+		err = j.row.readPair(j.rows)
 	}
 	if err == nil {
 		j.sums, err = x.sums.Sorted()
 	}
 	if err == nil {
-		err = j.add.read(j.sums)
+		err = j.add.readPair(j.sums)
 	}
 	return j, err
 }
 
-// next returns the next rows, at most so many, io.EOF after the last.
+// nextRows returns the next rows, at most so many, io.EOF after the last.
 // A row and the sum for it come together, in the order of names. Nothing is kept of what was returned.
-func (j *join) next(most int) (out []joined, err error) {
+func (j *join) nextRows(most int) (out []joined, err error) {
 	for len(out) < most && (j.row.name != nil || j.add.name != nil) {
 		var is joined
 		name := bytes.Clone(j.row.name)
@@ -71,7 +71,7 @@ func (j *join) next(most int) (out []joined, err error) {
 		}
 		if bytes.Equal(j.row.name, name) {
 			if is.chain, err = j.x.decodeChain(ref, j.row.val); err == nil {
-				err = j.row.read(j.rows)
+				err = j.row.readPair(j.rows)
 			}
 			if err != nil {
 				return nil, err
@@ -81,8 +81,8 @@ func (j *join) next(most int) (out []joined, err error) {
 			if is.sum == nil {
 				is.sum = &sum{target: projections.Target{Row: ref}, most: fewAdds}
 			}
-			if err = is.sum.add(j.x, j.add.val); err == nil {
-				err = j.add.read(j.sums)
+			if err = is.sum.addAmount(j.x, j.add.val); err == nil {
+				err = j.add.readPair(j.sums)
 			}
 			if err != nil {
 				return nil, err
@@ -105,25 +105,25 @@ type sum struct {
 
 const fewAdds = 16
 
-// add takes in an amount as fold wrote it. When there are more amounts than the limit they are
+// addAmount takes in an amount as fold wrote it. When there are more amounts than the limit they are
 // summed, so that a target takes memory by its fields and not by its changes.
-func (s *sum) add(x *Reduction, val []byte) error {
+func (s *sum) addAmount(x *Reduction, val []byte) error {
 	d := reading{b: bytes.Clone(val)}
-	s.target.Entity = x.entity(d.uvarint())
+	s.target.Entity = x.entityOf(d.uvarint())
 	amount, _, err := value.DecodeItem(d.b)
 	if err != nil {
 		return err
 	}
 	s.adds = append(s.adds, projections.Add{Field: amount[0].Name, Amount: amount[0].Value})
 	if len(s.adds) > s.most {
-		s.total()
+		s.sumUp()
 		s.most = max(fewAdds, 2*len(s.adds))
 	}
 	return nil
 }
 
-// total sums up the amounts.
-func (s *sum) total() {
+// sumUp sums up the amounts.
+func (s *sum) sumUp() {
 	total := projections.SumAdds(s.adds)
 	s.adds = s.adds[:0]
 	for _, a := range total {
@@ -131,8 +131,8 @@ func (s *sum) total() {
 	}
 }
 
-// split makes the amounts into steps that one write of a ledger takes, with their values.
-func (s *sum) split() {
+// splitSteps makes the amounts into steps that one write of a ledger takes, with their values.
+func (s *sum) splitSteps() {
 	most := owntable.AddsAtOnce
 	if slices.ContainsFunc(s.adds, func(a projections.Add) bool { return owntable.IsHeld(a.Field) }) {
 		most = owntable.ValuesAtOnce
@@ -164,9 +164,9 @@ func (r *record) append(b []byte) []byte {
 	return append(append(append(b, r.new[:]...), r.old[:]...), r.stored...)
 }
 
-// shorten leaves the image out of a record before one of the same row that is certainly newer: if
+// shortenImage leaves the image out of a record before one of the same row that is certainly newer: if
 // the row takes the first, it also takes the second, or has the same image.
-func shorten(val, next []byte) int {
+func shortenImage(val, next []byte) int {
 	r, err := decodeRecord(val)
 	if err != nil {
 		return len(val)
@@ -203,7 +203,7 @@ func (x *Reduction) appendChain(b []byte, c *chain) []byte {
 		flags |= existed
 	}
 	b = binary.AppendUvarint(binary.AppendUvarint(append(b, flags), x.entities[c.was]), x.entities[c.entity])
-	b = binary.AppendUvarint(appendText(appendText(b, string(c.encode())), c.gone), uint64(len(c.gaps)))
+	b = binary.AppendUvarint(appendText(appendText(b, string(c.encodeMark())), c.gone), uint64(len(c.gaps)))
 	for _, g := range c.gaps {
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(appendText(b, g.reason), uint64(g.file)), g.line), g.offset)
 		b = g.mark.append(b)
@@ -220,7 +220,7 @@ func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
 	d := reading{b: bytes.Clone(b)}
 	c := &chain{row: row{ref: ref, table: x.r.Model.Table(ref.Table)}, writes: true}
 	c.exist = d.byte()&existed != 0
-	c.was, c.entity = x.entity(d.uvarint()), x.entity(d.uvarint())
+	c.was, c.entity = x.entityOf(d.uvarint()), x.entityOf(d.uvarint())
 	var ok bool
 	if c.known, ok = decodeKnown(d.text()); !ok {
 		return nil, errTorn

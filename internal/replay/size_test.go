@@ -14,7 +14,7 @@ func TestRoomOfWindows(t *testing.T) {
 		{Size{Disk: 100, Roomy: 800}, 2_000, 500},   // a quarter of it
 		{Size{Disk: 100, Roomy: 800}, 100_000, 800}, // no more than that
 	} {
-		if got := c.size.disk(c.free); got != c.want {
+		if got := c.size.windowOnDisk(c.free); got != c.want {
 			t.Errorf("%+v with %d free: %d, want %d", c.size, c.free, got, c.want)
 		}
 	}

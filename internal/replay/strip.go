@@ -18,9 +18,9 @@ type stripped struct {
 	ours   bool
 }
 
-// strip removes from an image what weir derives. A flag given as a boolean becomes the
+// stripDerived removes from an image what weir derives. A flag given as a boolean becomes the
 // string that the table holds.
-func strip(t *model.Table, image value.Item) stripped {
+func stripDerived(t *model.Table, image value.Item) stripped {
 	if image == nil {
 		return stripped{}
 	}
@@ -47,18 +47,18 @@ func isDerived(e *model.Entity, name string) bool {
 	return owntable.IsOurs(name) && name != owntable.Moved || projections.IsDerived(e, name)
 }
 
-// dress makes the row to write from the image. now is the row in the store. The new row
+// dressRow makes the row to write from the image. now is the row in the store. The new row
 // has its mark, and what the store has derived for the row; or, if nothing was
 // counted yet, what an uncounted row shows.
-func (s stripped) dress(now value.Item, mark value.Value) value.Item {
-	shows := append(carried(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: mark})
+func (s stripped) dressRow(now value.Item, mark value.Value) value.Item {
+	shows := append(carriedAttributes(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: mark})
 	return projections.KeepStatuses(s.entity, s.row, now).With(shows...)
 }
 
-// carried is what a row goes on to show when it is written as a row of an entity: the
+// carriedAttributes is what a row goes on to show when it is written as a row of an entity: the
 // attributes of the row as it is, now, that are not for the recording to write. What a row follows no more is not
 // carried: a new value would be written on a row that is none of weir's.
-func carried(e *model.Entity, now []value.Attr) []value.Attr {
+func carriedAttributes(e *model.Entity, now []value.Attr) []value.Attr {
 	var attrs []value.Attr
 	counted := false
 	for _, a := range now {

@@ -27,7 +27,7 @@ func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Ta
 		w := &removals[i]
 		w.If = append(w.If, []store.Test{store.AsRead(owntable.SeenMark, row.Get(owntable.SeenMark))})
 		if k := knownOf(row); k.ever {
-			marks = append(marks, owntable.LeaveSwept(w.Ref, k.value(), strip(tables[w.Table], row).row))
+			marks = append(marks, owntable.LeaveSwept(w.Ref, k.value(), stripDerived(tables[w.Table], row).row))
 		}
 	}
 	if len(marks) == 0 {

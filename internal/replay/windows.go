@@ -29,7 +29,7 @@ type covered struct {
 // It notes first which times this command brings. Call it before anything is written.
 func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 	for _, t := range r.Model.Tables {
-		rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
+		rows, err := r.readRows(ctx, []store.Ref{owntable.Forgotten(t.Name)})
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 			return fmt.Errorf("table %s has records from %s to %s in two forms, %s, in two commands: nothing tells which of them are the same change. "+
 				"Replay one form only, or both in one command into a new directory", t.Name, timeText(twice.From), timeText(twice.To), forms)
 		}
-		if err := r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
+		if err := r.writeAll(ctx, []store.Write{owntable.SetReplayed(t.Name, to)}); err != nil {
 			return err
 		}
 	}
@@ -95,12 +95,12 @@ func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
 		slices.SortFunc(some, func(a, b covered) int { return cmp.Compare(a.from, b.from) })
 		for i := range letters {
 			if from, to, ok := windowOf(&letters[i], t); ok {
-				if err := r.cover(ctx, &letters[i], t, from, to, some); err != nil {
+				if err := r.coverLetter(ctx, &letters[i], t, from, to, some); err != nil {
 					return err
 				}
 			}
 		}
-		if err := r.advance(ctx, t, some); err != nil {
+		if err := r.noteKnownUpTo(ctx, t, some); err != nil {
 			return err
 		}
 	}
@@ -112,8 +112,8 @@ func (r *Replay) isWindow(d *deadletter.Letter) bool {
 	return slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(d, t); return is })
 }
 
-// cover deletes the letter about a time that is covered, or keeps one about what is left of it.
-func (r *Replay) cover(ctx context.Context, d *deadletter.Letter, t *model.Table, from, to int64, some []covered) error {
+// coverLetter deletes the letter about a time that is covered, or keeps one about what is left of it.
+func (r *Replay) coverLetter(ctx context.Context, d *deadletter.Letter, t *model.Table, from, to int64, some []covered) error {
 	at := from
 	for _, c := range some {
 		if c.from <= at+minute {
@@ -131,9 +131,9 @@ func (r *Replay) cover(ctx context.Context, d *deadletter.Letter, t *model.Table
 	return r.Runner.Letters().Forget(ctx, d)
 }
 
-// advance notes up to when a table is known, and keeps letters about the times between.
-func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) error {
-	rows, err := r.get(ctx, []store.Ref{owntable.Forgotten(t.Name)})
+// noteKnownUpTo notes up to when a table is known, and keeps letters about the times between.
+func (r *Replay) noteKnownUpTo(ctx context.Context, t *model.Table, some []covered) error {
+	rows, err := r.readRows(ctx, []store.Ref{owntable.Forgotten(t.Name)})
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (r *Replay) advance(ctx context.Context, t *model.Table, some []covered) er
 	if is.Known == known && is.Full == full {
 		return nil
 	}
-	return r.writes(ctx, []store.Write{owntable.SetReplayed(t.Name, is)})
+	return r.writeAll(ctx, []store.Write{owntable.SetReplayed(t.Name, is)})
 }
 
 // keepWindow keeps the letter about a time of which nothing is known.

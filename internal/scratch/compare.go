@@ -88,33 +88,33 @@ func Of(s *system.System, p *system.Part) *Verify {
 // Run calls yield for every difference, in the order of derivations and rows.
 func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	v.Checked, v.Missing, v.NotCompared = 0, nil, map[string]int{}
-	p, err := v.begin(ctx)
+	p, err := v.beginPass(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.end()) }()
-	if err := v.indexes(ctx, p.all); err != nil {
+	defer func() { err = errors.Join(err, p.removeFiles()) }()
+	if err := v.addIndexed(ctx, p.all); err != nil {
 		return err
 	}
 	targets := projections.MissingTargets{}
-	err = p.derive(ctx, func(r *reader) rows { return r }, func(t *model.Table, some []value.Item) error {
+	err = p.deriveAndSort(ctx, func(r *reader) rows { return r }, func(t *model.Table, some []value.Item) error {
 		for _, row := range some {
 			targets.AddRow(t.Classify(row), row)
 		}
-		return v.documents(ctx, t, some, p.all)
+		return v.addDocuments(ctx, t, some, p.all)
 	})
 	if err != nil {
 		return err
 	}
 	v.Missing = targets.Missing()
-	return v.compare(p.all, yield)
+	return v.compareSides(p.all, yield)
 }
 
 // rows reads what rows say.
 type rows interface {
-	row(t *model.Table, row value.Item, give func(Said, string)) // of an application's table
-	own(row value.Item, give func(Said, string))                 // of weir's own table
-	name(of string) (derivation, part string)                    // how it calls an entity, or an attribute of one
+	yieldRow(t *model.Table, row value.Item, give func(Said, string)) // of an application's table
+	yieldOwn(row value.Item, give func(Said, string))                 // of weir's own table
+	name(of string) (derivation, part string)                         // how it calls an entity, or an attribute of one
 }
 
 // pass reads the rows of a store once, and derives from them.
@@ -126,8 +126,8 @@ type pass struct {
 	all     *sorter.Sorter             // what rows of both stores say
 }
 
-// begin begins a pass. End it.
-func (v *Verify) begin(ctx context.Context) (*pass, error) {
+// beginPass begins a pass. End it.
+func (v *Verify) beginPass(ctx context.Context) (*pass, error) {
 	if v.Unshown = nil; v.Now == nil {
 		v.Now = time.Now
 	}
@@ -148,16 +148,16 @@ func (v *Verify) begin(ctx context.Context) (*pass, error) {
 	return &pass{v, e, c, left, all}, nil
 }
 
-// end removes what the pass has made.
-func (p *pass) end() error { return errors.Join(p.all.Close(), p.engine.Close()) }
+// removeFiles removes what the pass has made.
+func (p *pass) removeFiles() error { return errors.Join(p.all.Close(), p.engine.Close()) }
 
-// derive sorts what the rows of the store say, as is has them read, and what the engine derives from them. Each page of an application's
+// deriveAndSort sorts what the rows of the store say, as is has them read, and what the engine derives from them. Each page of an application's
 // rows is given to use.
-func (p *pass) derive(ctx context.Context, is func(*reader) rows, use func(*model.Table, []value.Item) error) error {
+func (p *pass) deriveAndSort(ctx context.Context, is func(*reader) rows, use func(*model.Table, []value.Item) error) error {
 	read, r := 0, newReader(p.Model, p.catalog, p.Now(), false)
 	r.left = p.left
 	says := is(r)
-	err := p.scan(ctx, p.Store, says, p.all, func(t *model.Table, some []value.Item) error {
+	err := p.scanRows(ctx, p.Store, says, p.all, func(t *model.Table, some []value.Item) error {
 		if read += len(some); p.Progress != nil {
 			p.Progress(read)
 		}
@@ -170,10 +170,10 @@ func (p *pass) derive(ctx context.Context, is func(*reader) rows, use func(*mode
 	if err != nil {
 		return err
 	}
-	if err := p.refused(ctx, r, says); err != nil {
+	if err := p.noteRefused(ctx, r, says); err != nil {
 		return err
 	}
-	return p.scan(ctx, s, is(newReader(p.Model, p.catalog, p.Now(), true)), p.all, noUse)
+	return p.scanRows(ctx, s, is(newReader(p.Model, p.catalog, p.Now(), true)), p.all, noUse)
 }
 
 // noUse has no use for rows.
@@ -211,11 +211,11 @@ func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (m
 	})
 }
 
-// scan adds what the rows of a store say, and gives the rows of the application's tables to use.
-func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
+// scanRows adds what the rows of a store say, and gives the rows of the application's tables to use.
+func (v *Verify) scanRows(ctx context.Context, s store.Store, says rows, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
 	var failed error
 	give := func(d Said, side string) {
-		if err := add(all, d, side); err != nil {
+		if err := addSaid(all, d, side); err != nil {
 			failed = err
 		}
 	}
@@ -228,7 +228,7 @@ func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter
 				return err
 			}
 			for _, row := range rows {
-				says.row(t, row, give)
+				says.yieldRow(t, row, give)
 			}
 		}
 	}
@@ -236,13 +236,13 @@ func (v *Verify) scan(ctx context.Context, s store.Store, says rows, all *sorter
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", owntable.TableName, err)
 		}
-		says.own(row, give)
+		says.yieldOwn(row, give)
 	}
 	return failed
 }
 
-// refused notes what the engine could not derive or show, and adds what rows therefore lack.
-func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
+// noteRefused notes what the engine could not derive or show, and adds what rows therefore lack.
+func (p *pass) noteRefused(ctx context.Context, r *reader, says rows) error {
 	return p.engine.run.EachDeadLetter(ctx, func(d deadletter.Letter) error {
 		if d.Kind == deadletter.Record { // its row does not fit with what is derived on it
 			whole, err := p.engine.run.DeadByID(ctx, d.ID)
@@ -273,7 +273,7 @@ func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
 				said = append(said, l)
 			}
 			derivation, part := says.name(l)
-			if err := add(p.all, Said{Derivation: derivation, Row: row, Part: part}, lacking); err != nil {
+			if err := addSaid(p.all, Said{Derivation: derivation, Row: row, Part: part}, lacking); err != nil {
 				return err
 			}
 		}
@@ -286,14 +286,14 @@ func (p *pass) refused(ctx context.Context, r *reader, says rows) error {
 				part, _, _ = strings.Cut(part, "; ")
 				of.Reason = "cannot be computed: " + part
 			}
-			p.Unshown = append(p.Unshown, Unshown{Derivation: l, Row: row, Why: p.Model.ShownText(why(&of))})
+			p.Unshown = append(p.Unshown, Unshown{Derivation: l, Row: row, Why: p.Model.ShownText(explainLetter(&of))})
 		}
 		return nil
 	})
 }
 
-// why says why something is not derived or shown.
-func why(d *deadletter.Letter) string {
+// explainLetter says why something is not derived or shown.
+func explainLetter(d *deadletter.Letter) string {
 	switch d.Kind {
 	case deadletter.Image:
 		return "cannot be derived: " + d.Reason
@@ -309,8 +309,8 @@ const (
 	otherwise = "in the index with other content"
 )
 
-// indexes adds which documents the indexes have.
-func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
+// addIndexed adds which documents the indexes have.
+func (v *Verify) addIndexed(ctx context.Context, all *sorter.Sorter) error {
 	if v.Index == nil {
 		return nil
 	}
@@ -322,7 +322,7 @@ func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
 				return fmt.Errorf("reading index %s: %w", name, err)
 			}
 			for _, h := range hits {
-				if err := add(all, v.said(name, h.ID, inIndex), built); err != nil {
+				if err := addSaid(all, v.saidByIndex(name, h.ID, inIndex), built); err != nil {
 					return err
 				}
 				q.After = h.After
@@ -335,9 +335,9 @@ func (v *Verify) indexes(ctx context.Context, all *sorter.Sorter) error {
 	return nil
 }
 
-// documents adds which documents rows lead to, and which of them the indexes have with other content. What no index can hold is
+// addDocuments adds which documents rows lead to, and which of them the indexes have with other content. What no index can hold is
 // led to by no row.
-func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Item, all *sorter.Sorter) error {
+func (v *Verify) addDocuments(ctx context.Context, t *model.Table, rows []value.Item, all *sorter.Sorter) error {
 	if v.Index == nil {
 		return nil
 	}
@@ -353,7 +353,7 @@ func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Ite
 	docs = slices.DeleteFunc(docs, func(d search.Document) bool {
 		err := d.Check()
 		if err != nil {
-			name, row := v.document(d.Index, d.ID)
+			name, row := v.documentSource(d.Index, d.ID)
 			v.Unshown = append(v.Unshown, Unshown{Derivation: name, Row: row, Why: v.Model.ShownText("cannot be derived: " + err.Error())})
 		}
 		return err != nil
@@ -366,9 +366,9 @@ func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Ite
 		return fmt.Errorf("reading the indexes: %w", err)
 	}
 	for i, d := range docs {
-		err := add(all, v.said(d.Index, d.ID, inIndex), wanted)
+		err := addSaid(all, v.saidByIndex(d.Index, d.ID, inIndex), wanted)
 		if err == nil && !held[i] {
-			err = add(all, v.said(d.Index, d.ID, otherwise), other)
+			err = addSaid(all, v.saidByIndex(d.Index, d.ID, otherwise), other)
 		}
 		if err != nil {
 			return err
@@ -377,8 +377,8 @@ func (v *Verify) documents(ctx context.Context, t *model.Table, rows []value.Ite
 	return nil
 }
 
-// document returns the derivation and the row of a document.
-func (v *Verify) document(index, id string) (derivation, row string) {
+// documentSource returns the derivation and the row of a document.
+func (v *Verify) documentSource(index, id string) (derivation, row string) {
 	s := v.Model.Searches[slices.IndexFunc(v.Model.Searches, func(s *model.Search) bool { return kinds.Index(v.Model, s) == index })]
 	row = id
 	if key, err := search.ParseID(id); err == nil {
@@ -387,29 +387,29 @@ func (v *Verify) document(index, id string) (derivation, row string) {
 	return "search " + s.Name, row
 }
 
-// said is what an index says of a document.
-func (v *Verify) said(index, id, what string) Said {
-	derivation, row := v.document(index, id)
+// saidByIndex is what an index says of a document.
+func (v *Verify) saidByIndex(index, id, what string) Said {
+	derivation, row := v.documentSource(index, id)
 	return Said{derivation, row, "", what}
 }
 
-// add adds what is said on a side. Of what one side says of one thing the last counts.
-func add(all *sorter.Sorter, d Said, side string) error {
+// addSaid adds what is said on a side. Of what one side says of one thing the last counts.
+func addSaid(all *sorter.Sorter, d Said, side string) error {
 	return all.Add([]byte(strings.Join([]string{d.Derivation, ended.Replace(d.Row), ended.Replace(d.Part), side}, "\x00")), []byte(d.Value))
 }
 
 // ended keeps the ends of texts apart from what is in them.
 var ended, asWas = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02"), strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 
-// named is a difference as people read it.
-func (v *Verify) named(derivation, row, part, want, have string) Difference {
+// namedDifference is a difference as people read it.
+func (v *Verify) namedDifference(derivation, row, part, want, have string) Difference {
 	part, _, _ = strings.Cut(part, unsaid)
 	field, of, _ := strings.Cut(row, "|")
 	switch {
 	case derivation == "follower":
 		derivation, row, part = field+" followers", part, ""
 		if want == Nothing || have == Nothing {
-			want, have = entered(want), entered(have)
+			want, have = describeEntry(want), describeEntry(have)
 		}
 	case derivation == "followed" && part != "":
 		derivation, row, part = field+" followed", part, ""
@@ -425,18 +425,18 @@ func (v *Verify) named(derivation, row, part, want, have string) Difference {
 	return Difference{Derivation: derivation, Row: strings.TrimSpace(row + " " + part), Want: want, Have: have}
 }
 
-// entered says whether a row is on the list of what it follows, by its place there.
-func entered(place string) string {
+// describeEntry says whether a row is on the list of what it follows, by its place there.
+func describeEntry(place string) string {
 	if place == Nothing {
 		return "not on the list"
 	}
 	return "on the list"
 }
 
-// compare yields where the two sides differ.
-func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
+// compareSides yields where the two sides differ.
+func (v *Verify) compareSides(all *sorter.Sorter, yield func(Difference)) error {
 	var kept, last struct{ of, value string } // of the followed row that was met last: the value, or the last one
-	return each(all, func(d Said, said map[string]string) {
+	return eachSaid(all, func(d Said, said map[string]string) {
 		want, wants := said[wanted]
 		have, has := said[built]
 		if !has {
@@ -459,7 +459,7 @@ func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 		case d.Derivation == "followed" && strings.HasSuffix(d.Part, keeps) && last.of == d.Row:
 			want, wants = last.value, true
 		case strings.HasSuffix(d.Part, keeps) && !wants: // of a row that is gone, whose last value is not known
-			v.NotCompared[v.named(d.Derivation, d.Row, d.Part, want, have).Derivation]++
+			v.NotCompared[v.namedDifference(d.Derivation, d.Row, d.Part, want, have).Derivation]++
 			return
 		case d.Derivation == "followed":
 			want, wants = Nothing, true
@@ -476,12 +476,12 @@ func (v *Verify) compare(all *sorter.Sorter, yield func(Difference)) error {
 		if _, shown := said[built]; want == have || !wants && !shown {
 			return
 		}
-		yield(v.named(d.Derivation, d.Row, d.Part, want, have))
+		yield(v.namedDifference(d.Derivation, d.Row, d.Part, want, have))
 	})
 }
 
-// each yields, in order, what is said of each thing, by side.
-func each(all *sorter.Sorter, yield func(d Said, said map[string]string)) error {
+// eachSaid yields, in order, what is said of each thing, by side.
+func eachSaid(all *sorter.Sorter, yield func(d Said, said map[string]string)) error {
 	in, err := all.Sorted()
 	if err != nil {
 		return err

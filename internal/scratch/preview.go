@@ -40,26 +40,26 @@ func (v *Verify) Preview(ctx context.Context, of []string, examples int) (out []
 	for _, name := range of {
 		by[name] = &Preview{Derivation: name}
 	}
-	p, err := v.begin(ctx)
+	p, err := v.beginPass(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.end()) }()
-	if err := p.derive(ctx, func(r *reader) rows { return newShown(r, by) }, noUse); err != nil {
+	defer func() { err = errors.Join(err, p.removeFiles()) }()
+	if err := p.deriveAndSort(ctx, func(r *reader) rows { return newShown(r, by) }, noUse); err != nil {
 		return nil, err
 	}
 	var row shownRow
 	end := func() {
 		if to := by[row.derivation]; to != nil {
-			to.compare(v.Model, &row, examples)
+			to.compareRow(v.Model, &row, examples)
 		}
 	}
-	err = each(p.all, func(d Said, said map[string]string) {
+	err = eachSaid(p.all, func(d Said, said map[string]string) {
 		if d.Derivation != row.derivation || d.Row != row.text {
 			end()
 			row = shownRow{derivation: d.Derivation, text: d.Row}
 		}
-		row.add(d.Part, said)
+		row.addPart(d.Part, said)
 	})
 	if err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func newShown(r *reader, by map[string]*Preview) *shown {
 	return s
 }
 
-// row yields what a row shows.
-func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
+// yieldRow yields what a row shows.
+func (s *shown) yieldRow(t *model.Table, row value.Item, give func(Said, string)) {
 	e := t.Classify(row)
 	key, ok := t.KeyOf(row)
 	if e == nil || !ok || e.IsHistory() || e.Derived && t.Expired(row, s.now) {
@@ -110,13 +110,13 @@ func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
 	text := runner.RowText(s.Model, store.Ref{Table: t.Name, Key: key})
 	say := func(what, part, v string) {
 		if name := s.of[what]; name != "" {
-			give(Said{name, text, part, v}, s.side())
+			give(Said{name, text, part, v}, s.sideName())
 		}
 	}
 	if set := e.SetOf(); set != nil {
 		if root, _, ok := e.LeafPath(key); ok {
 			text = runner.RowText(s.Model, store.Ref{Table: t.Name, Key: root})
-			for _, m := range elements(row.Get(set.Attr)) {
+			for _, m := range elementTexts(row.Get(set.Attr)) {
 				say(set.Name, m, m)
 			}
 		}
@@ -135,20 +135,20 @@ func (s *shown) row(t *model.Table, row value.Item, give func(Said, string)) {
 		}
 	}
 	if e.Derived {
-		say(e.Name, "", s.made(e, row))
+		say(e.Name, "", s.ruleMade(e, row))
 	}
 }
 
-// own yields what a row of weir's own table says of a list of subscribers.
-func (s *shown) own(row value.Item, give func(Said, string)) {
+// yieldOwn yields what a row of weir's own table says of a list of subscribers.
+func (s *shown) yieldOwn(row value.Item, give func(Said, string)) {
 	parts := strings.SplitN(row.Get(owntable.Partition).Text(), "|", 3)
 	if len(parts) < 3 || parts[0] != owntable.KindSubscribers {
 		return
 	}
 	list, at := parts[2], row.Get(owntable.Sort).Text()
 	rule, _, _ := strings.Cut(list, "<")
-	if is := owntable.SubscriberFrom(row); s.of[rule] != "" && s.generation(model.BuildSubscribers+rule) == parts[1] && owntable.IsEntry(at) && is.Says != nil {
-		give(Said{rule, list, at, runner.ValueText(is.Raw)}, s.side())
+	if is := owntable.SubscriberFrom(row); s.of[rule] != "" && s.ledgersName(model.BuildSubscribers+rule) == parts[1] && owntable.IsEntry(at) && is.Says != nil {
+		give(Said{rule, list, at, runner.ValueText(is.Raw)}, s.sideName())
 	}
 }
 
@@ -172,8 +172,8 @@ type shownPart struct{ name, is, will string }
 // mostParts is how many parts of a row are kept, to be printed.
 const mostParts = 1000
 
-// add takes in a part. A part that the Engine could not show, or that keeps the value of a row that is gone, is not compared.
-func (r *shownRow) add(part string, said map[string]string) {
+// addPart takes in a part. A part that the Engine could not show, or that keeps the value of a row that is gone, is not compared.
+func (r *shownRow) addPart(part string, said map[string]string) {
 	is, has := said[built]
 	will, gets := said[wanted]
 	_, lacks := said[lacking]
@@ -204,8 +204,8 @@ func (r *shownRow) add(part string, said map[string]string) {
 	}
 }
 
-// compare takes in a row.
-func (p *Preview) compare(m *model.Model, r *shownRow, examples int) {
+// compareRow takes in a row.
+func (p *Preview) compareRow(m *model.Model, r *shownRow, examples int) {
 	p.Rows++
 	if r.is == r.same && r.will == r.same {
 		return
@@ -213,16 +213,16 @@ func (p *Preview) compare(m *model.Model, r *shownRow, examples int) {
 	if p.Differ++; len(p.Some) == examples {
 		return
 	}
-	is, will := r.texts(m)
+	is, will := r.describeChange(m)
 	if m.HidesValuesOf(p.Derivation) {
 		is, will = model.HiddenText, model.HiddenText
 	}
 	p.Some = append(p.Some, Example{r.text, is, will})
 }
 
-// texts says what is and will be shown, in the words of verify: how many subscribers a list has, the members of a set, or the values of
+// describeChange says what is and will be shown, in the words of verify: how many subscribers a list has, the members of a set, or the values of
 // the attributes that differ.
-func (r *shownRow) texts(m *model.Model) (is, will string) {
+func (r *shownRow) describeChange(m *model.Model) (is, will string) {
 	isList := slices.ContainsFunc(m.Rows, func(rule *model.RowRule) bool { return rule.Name == r.derivation && rule.Subscribers != nil })
 	isSet := slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Name == r.derivation && t.IsSet() })
 	switch {

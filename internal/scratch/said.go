@@ -54,7 +54,7 @@ func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch boo
 	builds := m.Builds()
 	reads := func(kind, list, derivation, build string) {
 		if !c.IsPending(derivation) {
-			r.lists[kind+"|"+list] = r.generation(build)
+			r.lists[kind+"|"+list] = r.ledgersName(build)
 		}
 	}
 	for _, l := range m.Latest {
@@ -79,25 +79,25 @@ func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch boo
 	return r
 }
 
-// generation returns the name under which the rows stand in weir's own table that a build's targets show: the model's,
+// ledgersName returns the name under which the rows stand in weir's own table that a build's targets show: the model's,
 // if none was built.
-func (r *reader) generation(build string) string {
+func (r *reader) ledgersName(build string) string {
 	if b, _ := r.catalog.Builds.Of(build); !r.scratch && build != model.BuildInPlace && b.State.IsShown() {
 		return b.Ledgers(r.Name)
 	}
 	return r.Name
 }
 
-// row yields what a row of an application's table says.
-func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
-	yield := func(s Said) { give(s, r.side()) }
+// yieldRow yields what a row of an application's table says.
+func (r *reader) yieldRow(t *model.Table, row value.Item, give func(Said, string)) {
+	yield := func(s Said) { give(s, r.sideName()) }
 	e := t.Classify(row)
 	key, ok := t.KeyOf(row)
 	if e == nil || !ok || e.Derived && t.Expired(row, r.now) {
 		return
 	}
 	text := runner.RowText(r.Model, store.Ref{Table: t.Name, Key: key})
-	follows := r.follows(e, store.Ref{Table: t.Name, Key: key}, text, row, give)
+	follows := r.yieldFollowed(e, store.Ref{Table: t.Name, Key: key}, text, row, give)
 	if e.IsHistory() {
 		return
 	}
@@ -111,7 +111,7 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 			give(Said{"rows of a set", owntable.RowText(store.Ref{Table: t.Name, Key: root}), unsaid + path, partOfSet(path, row.Has(owntable.InnerLeaf))}, built)
 		}
 		text = runner.RowText(r.Model, store.Ref{Table: t.Name, Key: root})
-		for _, m := range elements(row.Get(set.Attr)) {
+		for _, m := range elementTexts(row.Get(set.Attr)) {
 			yield(Said{set.Name, text, unsaid + m, m})
 		}
 		return
@@ -126,12 +126,12 @@ func (r *reader) row(t *model.Table, row value.Item, give func(Said, string)) {
 		}
 	}
 	if e.Derived && !r.catalog.IsPending(e.Name) {
-		yield(Said{e.Name, text, "", r.made(e, row)})
+		yield(Said{e.Name, text, "", r.ruleMade(e, row)})
 	}
 }
 
-// made is what a row that weir made has of its rule, without what other derivations show on it.
-func (r *reader) made(e *model.Entity, row value.Item) string {
+// ruleMade is what a row that weir made has of its rule, without what other derivations show on it.
+func (r *reader) ruleMade(e *model.Entity, row value.Item) string {
 	return runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
 		return !owntable.IsOurs(name) && !slices.Contains(r.left[e], name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
 	})))
@@ -140,17 +140,17 @@ func (r *reader) made(e *model.Entity, row value.Item) string {
 // name is how verify calls an entity, or an attribute of one: just so.
 func (r *reader) name(of string) (derivation, part string) { return of, "" }
 
-// side is that of what the store says.
-func (r *reader) side() string {
+// sideName is that of what the store says.
+func (r *reader) sideName() string {
 	if r.scratch {
 		return wanted
 	}
 	return built
 }
 
-// follows yields what a row must show of the rows that it follows, and returns these attributes: the value that there
+// yieldFollowed yields what a row must show of the rows that it follows, and returns these attributes: the value that there
 // is, as far as the row itself says which it is of.
-func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.Item, yield func(Said, string)) (attrs []string) {
+func (r *reader) yieldFollowed(e *model.Entity, ref store.Ref, text string, row value.Item, yield func(Said, string)) (attrs []string) {
 	all := slices.Clone(e.Follows)
 	for _, rule := range e.MadeBy {
 		for i := range rule.Fields {
@@ -172,7 +172,7 @@ func (r *reader) follows(e *model.Entity, ref store.Ref, text string, row value.
 		}
 		list := owntable.Followed(r.Name, kinds.FieldName(f), of)
 		name := strings.SplitN(list.Key.Partition.Text(), "|", 3)[2]
-		at := following(text, f.Attr)
+		at := followingName(text, f.Attr)
 		yield(Said{"follower", name, at, owntable.Follower(list, f.Attr, ref).Key.Sort.Text()}, wanted)
 		if row.Get(owntable.FollowsAttr(f.Attr)).Text() != owntable.Hash(list.Key.Partition.Text()) {
 			yield(Said{e.Name + "." + f.Attr, text, "", "follows another row"}, built)
@@ -200,8 +200,8 @@ func partOfSet(path string, inner bool) string {
 	return fmt.Sprintf("part %q", path)
 }
 
-// following names an attribute of a row that follows another row.
-func following(row, attr string) string { return row + unsaid + attr }
+// followingName names an attribute of a row that follows another row.
+func followingName(row, attr string) string { return row + unsaid + attr }
 
 // keepsLast reports whether an attribute follows a row and keeps its last value when that is gone.
 func keepsLast(e *model.Entity, attr string) bool {
@@ -218,16 +218,16 @@ const unsaid = "\x01"
 // keeps ends the Part of an attribute that keeps its last value when the row that it follows is gone.
 const keeps = unsaid + "keeps"
 
-// elements are the texts of a list's or set's elements.
-func elements(v value.Value) (out []string) {
+// elementTexts are the texts of a list's or set's elements.
+func elementTexts(v value.Value) (out []string) {
 	for i := range v.Len() {
 		out = append(out, runner.ValueText(v.At(i)))
 	}
 	return out
 }
 
-// own yields what a row of weir's own table says.
-func (r *reader) own(row value.Item, yield func(Said, string)) {
+// yieldOwn yields what a row of weir's own table says.
+func (r *reader) yieldOwn(row value.Item, yield func(Said, string)) {
 	partition := row.Get(owntable.Partition).Text()
 	parts := strings.SplitN(partition, "|", 3)
 	if len(parts) < 3 {
@@ -245,7 +245,7 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			if owntable.IsSum(a.Name) && a.Value.Kind() == value.Number && a.Value.Sign() == 0 {
 				continue
 			}
-			if owntable.IsSum(a.Name) && r.counts(of, a.Name) {
+			if owntable.IsSum(a.Name) && r.hasTally(of, a.Name) {
 				say("ledger "+a.Name, of, "", runner.ValueText(a.Value))
 			}
 		}
@@ -256,7 +256,7 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 		}
 	case owntable.KindValue:
 		name, rows := owntable.ValueIn(row)
-		if r.counts(of, name) {
+		if r.hasTally(of, name) {
 			say("ledger "+name, of, row.Get(owntable.Sort).Text(), runner.ValueText(rows))
 		}
 	case owntable.KindFact:
@@ -273,7 +273,7 @@ func (r *reader) own(row value.Item, yield func(Said, string)) {
 			f := owntable.FollowerFrom(row)
 			ref, ok := projections.RowOf(r.Model, f.Row)
 			if ok {
-				say("follower", of, following(runner.RowText(r.Model, ref), f.Attr), at)
+				say("follower", of, followingName(runner.RowText(r.Model, ref), f.Attr), at)
 			}
 		} else if f := owntable.FollowedFrom(row); !f.Gone {
 			say("followed", of, "", runner.ValueText(f.Value))
@@ -300,7 +300,7 @@ func (r *reader) sideOf(kind, generation, of string) string {
 	switch kind {
 	case owntable.KindFact, owntable.KindSubscribers, owntable.KindFollow:
 		if r.lists[kind+"|"+list] == generation {
-			return r.side()
+			return r.sideName()
 		}
 		return ""
 	case owntable.KindLedger, owntable.KindValue, owntable.KindSet:
@@ -315,7 +315,7 @@ func (r *reader) sideOf(kind, generation, of string) string {
 		}
 		switch {
 		case !has || !catalog.CanBe(e, of):
-		case r.generation(e.Name) == generation:
+		case r.ledgersName(e.Name) == generation:
 			shown = true
 		default:
 			replaced = true
@@ -327,11 +327,11 @@ func (r *reader) sideOf(kind, generation, of string) string {
 	case replaced:
 		return left
 	}
-	return r.side()
+	return r.sideName()
 }
 
-// counts reports whether the model has a tally of an accumulator, of rows such as the ledger's, that is not pending.
-func (r *reader) counts(of, accumulator string) bool {
+// hasTally reports whether the model has a tally of an accumulator, of rows such as the ledger's, that is not pending.
+func (r *reader) hasTally(of, accumulator string) bool {
 	return slices.ContainsFunc(r.Entities, func(e *model.Entity) bool {
 		name := projections.TallyOf(e, accumulator)
 		return name != "" && !r.catalog.IsPending(name) && catalog.CanBe(e, of)

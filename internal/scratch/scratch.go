@@ -64,7 +64,7 @@ func New(ctx context.Context, m *model.Model, o Options) (e *Engine, err error) 
 	} else if m, err = m.WithoutHistory(); err != nil {
 		return e, err
 	}
-	sweep(cmp.Or(o.Dir, os.TempDir()), o.Now())
+	removeAbandoned(cmp.Or(o.Dir, os.TempDir()), o.Now())
 	if e.dir, err = os.MkdirTemp(o.Dir, dirs); err != nil {
 		return e, err
 	}
@@ -100,9 +100,9 @@ const (
 // dirs is what the directories of engines are named.
 const dirs = "weir-scratch-*"
 
-// sweep removes the directories that engines of killed processes have left: those that no process has open. One that is an hour old
+// removeAbandoned removes the directories that engines of killed processes have left: those that no process has open. One that is an hour old
 // at most may be about to be opened.
-func sweep(dir string, now time.Time) {
+func removeAbandoned(dir string, now time.Time) {
 	left, _ := filepath.Glob(filepath.Join(dir, dirs))
 	for _, d := range left {
 		is, err := os.Stat(d)

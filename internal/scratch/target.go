@@ -26,14 +26,14 @@ import (
 // an equals sign as %3D. Write a binary in base64. Values are the application's own. A key
 // may hold them unescaped or escaped, so Parse returns an address for each spelling.
 func Parse(m *model.Model, target string) ([]Address, error) {
-	if e, key, ok := printed(m, target); ok {
+	if e, key, ok := parsePrinted(m, target); ok {
 		return []Address{{Entity: e, Row: store.Ref{Table: e.Table.Name, Key: key}}}, nil
 	}
 	name, rest, _ := strings.Cut(target, ":")
 	e := m.Entity(name)
 	if e == nil {
 		return nil, fmt.Errorf("%q: there is no entity %q in model %s, which has %s; write %s",
-			target, name, m.Name, strings.Join(seq.Map(m.Entities, func(e *model.Entity) string { return e.Name }), ", "), form(m.Entities[0]))
+			target, name, m.Name, strings.Join(seq.Map(m.Entities, func(e *model.Entity) string { return e.Name }), ", "), keyPattern(m.Entities[0]))
 	}
 	named, names := map[string]value.Value{}, keyNames(e)
 	for i, part := range strings.Split(rest, ",") {
@@ -46,16 +46,16 @@ func Parse(m *model.Model, target string) ([]Address, error) {
 			return nil, fmt.Errorf("%q: %w; a percent sign in a value is written %%25", target, err)
 		}
 		if !slices.Contains(names, k) {
-			return nil, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, form(e))
+			return nil, fmt.Errorf("%q: %q is no part of the key; write %s", target, part, keyPattern(e))
 		}
-		if named[k], err = typed(e, k, text); err != nil {
+		if named[k], err = parseTyped(e, k, text); err != nil {
 			return nil, fmt.Errorf("%q: %w", target, err)
 		}
 	}
 	get := func(name string) value.Value { return named[name] }
 	keys := e.KeysOf(get)
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%q names no row; write %s", target, form(e))
+		return nil, fmt.Errorf("%q names no row; write %s", target, keyPattern(e))
 	}
 	out := make([]Address, len(keys))
 	for i, key := range keys {
@@ -77,9 +77,9 @@ type Address struct {
 // Is reports whether a row with the address's key really is the row that the user means.
 func (a *Address) Is(row value.Item) bool { return a.says == nil || a.says(row) }
 
-// printed parses a table and a key in the form in which messages print them. If several
+// parsePrinted parses a table and a key in the form in which messages print them. If several
 // entities can have such a key, it returns the one that has derived attributes.
-func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok bool) {
+func parsePrinted(m *model.Model, target string) (e *model.Entity, key store.Key, ok bool) {
 	table, rest, _ := strings.Cut(target, " ")
 	var parts []any
 	d := json.NewDecoder(strings.NewReader("[" + rest + "]"))
@@ -98,18 +98,18 @@ func printed(m *model.Model, target string) (e *model.Entity, key store.Key, ok 
 		} else if k.Partition = keyValue(schema.Partition, parts[0]); len(parts) == 2 {
 			k.Sort = keyValue(schema.Sort, parts[1])
 		}
-		if _, whole := one.Table.KeyOf(one.Table.Item(k)); !whole || !made(one, k) {
+		if _, whole := one.Table.KeyOf(one.Table.Item(k)); !whole || !canMake(one, k) {
 			continue
 		}
-		if !ok || len(derived(e)) == 0 {
+		if !ok || len(derivedAttributes(e)) == 0 {
 			e, key, ok = one, k, true
 		}
 	}
 	return e, key, ok
 }
 
-// made reports whether an entity's templates can make the key.
-func made(e *model.Entity, key store.Key) bool {
+// canMake reports whether an entity's templates can make the key.
+func canMake(e *model.Entity, key store.Key) bool {
 	row := e.Table.Item(key)
 	for _, k := range e.PrimaryKey() {
 		if text := row.Get(k.Attr.Name); text.Kind() == value.String && !k.Template.Match(text.Text(), make([]string, len(k.Template.Names()))) {
@@ -132,8 +132,8 @@ func keyValue(k store.KeyAttr, v any) value.Value {
 	return is
 }
 
-// typed converts a value that a user typed into the field's type.
-func typed(e *model.Entity, name, text string) (value.Value, error) {
+// parseTyped converts a value that a user typed into the field's type.
+func parseTyped(e *model.Entity, name, text string) (value.Value, error) {
 	switch e.Field(name).Type {
 	case model.TypeNumber:
 		if v, err := value.ParseNumber(text); err == nil {
@@ -162,8 +162,8 @@ func keyNames(e *model.Entity) []string {
 	return names
 }
 
-// form returns a pattern for naming rows of the entity, for messages.
-func form(e *model.Entity) string {
+// keyPattern returns a pattern for naming rows of the entity, for messages.
+func keyPattern(e *model.Entity) string {
 	return e.Name + ":" + strings.Join(keyNames(e), "=…,") + "=…"
 }
 

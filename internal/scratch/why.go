@@ -80,19 +80,19 @@ func NewWhy(m *model.Model, target, attr string) (*Why, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := explains(m, all[0], attr)
+	w, err := newWhyOf(m, all[0], attr)
 	for i := 1; i < len(all) && err == nil; i++ {
 		var also *Why
-		also, err = explains(m, all[i], attr)
+		also, err = newWhyOf(m, all[i], attr)
 		w.also = append(w.also, also)
 	}
 	return w, err
 }
 
-// explains prepares an explanation of an attribute of a row.
-func explains(m *model.Model, at Address, attr string) (*Why, error) {
+// newWhyOf prepares an explanation of an attribute of a row.
+func newWhyOf(m *model.Model, at Address, attr string) (*Why, error) {
 	e := at.Entity
-	if known := derived(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
+	if known := derivedAttributes(e); !slices.Contains(known, attr) && e.Attribute(attr) == nil {
 		return nil, fmt.Errorf("%s has no attribute %q; derived on it: %s", e.Name, attr, cmp.Or(strings.Join(known, ", "), "nothing"))
 	}
 	w := &Why{
@@ -121,8 +121,8 @@ func explains(m *model.Model, at Address, attr string) (*Why, error) {
 	return w, nil
 }
 
-// derived returns the attributes of an entity that weir writes.
-func derived(e *model.Entity) (names []string) {
+// derivedAttributes returns the attributes of an entity that weir writes.
+func derivedAttributes(e *model.Entity) (names []string) {
 	names = kinds.DerivedAttributes(e)
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -163,7 +163,7 @@ func (w *Why) Find(e *events.Entry, table string) {
 		}
 		g, _ := runner.Fold(kinds.All(), w.model, []projections.Change{c})
 		part := row == w.target || c.Was != nil && w.shows[c.Was.Name] || c.Is != nil && w.shows[c.Is.Name]
-		if !part && !slices.ContainsFunc(w.asks(g), func(of string) bool { return of == "" || of == w.target }) {
+		if !part && !slices.ContainsFunc(w.askedRows(g), func(of string) bool { return of == "" || of == w.target }) {
 			continue
 		}
 		w.rows[row] = true
@@ -175,8 +175,8 @@ func (w *Why) Find(e *events.Entry, table string) {
 	}
 }
 
-// asks lists the rows, and what else, about which changes ask the derivations behind the value. "" stands for any.
-func (w *Why) asks(g *projections.Gathered) (of []string) {
+// askedRows lists the rows, and what else, about which changes ask the derivations behind the value. "" stands for any.
+func (w *Why) askedRows(g *projections.Gathered) (of []string) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Recompute || slices.ContainsFunc(t.Steps, func(s projections.Step) bool {
 			return slices.ContainsFunc(s.Derivations(), func(name string) bool { return w.made[name] })
@@ -229,23 +229,23 @@ func (w *Why) Close() error {
 // in the first. ok is false for a record that did not contribute to the value.
 func (w *Why) Explain(ctx context.Context, e *events.Entry, table string) (l Line, ok bool, err error) {
 	c, err := (&replay.Replay{Model: w.model}).Change(e, table)
-	if err != nil || !w.behind(&c, e, table) {
+	if err != nil || !w.mayContribute(&c, e, table) {
 		return l, false, nil
 	}
 	if row := owntable.RowText(c.Row); w.Later && !w.begun[row] {
 		w.begun[row] = true
 		if before, ok := Insert(c.Table, c.Old, 1); ok { // as the row was before the first record
-			if err := w.apply(ctx, &before, table); err != nil {
+			if err := w.applyRecord(ctx, &before, table); err != nil {
 				return l, false, err
 			}
 		}
 	}
 	was := w.row
 	w.read = c.New != nil && w.names[owntable.RowText(c.Row)]
-	if err := w.apply(ctx, e, table); err != nil {
+	if err := w.applyRecord(ctx, e, table); err != nil {
 		return l, false, err
 	}
-	if l.Added = w.added(was.Get(w.Attr)); l.Added == "" || w.row != nil && !w.at.Is(w.row) {
+	if l.Added = w.describeAdded(was.Get(w.Attr)); l.Added == "" || w.row != nil && !w.at.Is(w.row) {
 		return l, false, nil
 	}
 	rec := &e.Record
@@ -254,7 +254,7 @@ func (w *Why) Explain(ctx context.Context, e *events.Entry, table string) (l Lin
 		l.Sequence = rec.Position.String()
 	}
 	if !w.Later {
-		l.Value = w.value()
+		l.Value = w.formatValue()
 	}
 	if w.hides {
 		l.Added, l.Value = model.HiddenText, model.HiddenText
@@ -262,8 +262,8 @@ func (w *Why) Explain(ctx context.Context, e *events.Entry, table string) (l Lin
 	return l, true, nil
 }
 
-// behind reports whether a record may contribute to the value.
-func (w *Why) behind(c *projections.Change, e *events.Entry, table string) bool {
+// mayContribute reports whether a record may contribute to the value.
+func (w *Why) mayContribute(c *projections.Change, e *events.Entry, table string) bool {
 	if row := owntable.RowText(c.Row); w.rows[row] || w.names[row] {
 		return true
 	}
@@ -271,13 +271,13 @@ func (w *Why) behind(c *projections.Change, e *events.Entry, table string) bool 
 		return false
 	}
 	g, _ := runner.Fold(kinds.All(), w.model, replay.Images(w.model, e, table))
-	return slices.ContainsFunc(w.asks(g), func(of string) bool { return w.names[of] })
+	return slices.ContainsFunc(w.askedRows(g), func(of string) bool { return w.names[of] })
 }
 
-// apply has the engine apply a record, and reads what became of the target.
-func (w *Why) apply(ctx context.Context, e *events.Entry, table string) (err error) {
+// applyRecord has the engine apply a record, and reads what became of the target.
+func (w *Why) applyRecord(ctx context.Context, e *events.Entry, table string) (err error) {
 	if w.engine == nil {
-		w.options.Watch = w.watch
+		w.options.Watch = w.watchBatch
 		if w.engine, err = New(ctx, w.model, w.options); err != nil {
 			w.engine = nil
 			return err
@@ -296,19 +296,19 @@ func (w *Why) apply(ctx context.Context, e *events.Entry, table string) (err err
 	return err
 }
 
-// watch takes in what a batch of the engine asks for.
-func (w *Why) watch(g *projections.Gathered) {
+// watchBatch takes in what a batch of the engine asks for.
+func (w *Why) watchBatch(g *projections.Gathered) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Entity == w.Entity && projections.SameRow(t.Row, w.Target) {
 			w.adds = append(w.adds, seq.Flat(t.Steps, func(s projections.Step) []projections.Add { return s.Adds })...)
 		}
 	}
-	w.asked = w.asked || slices.ContainsFunc(w.asks(g), func(of string) bool { return of == w.target || w.names[of] }) ||
+	w.asked = w.asked || slices.ContainsFunc(w.askedRows(g), func(of string) bool { return of == w.target || w.names[of] }) ||
 		w.read && slices.ContainsFunc(g.Asks, func(a projections.Ask) bool { return w.made[a.Derivation] })
 }
 
-// added says, for people, what the last record did to the value, "" for nothing: what it added, or what it made of it.
-func (w *Why) added(was value.Value) string {
+// describeAdded says, for people, what the last record did to the value, "" for nothing: what it added, or what it made of it.
+func (w *Why) describeAdded(was value.Value) string {
 	is := w.row.Get(w.Attr)
 	switch counts := slices.ContainsFunc(w.Entity.Values, func(t *model.Tally) bool { return t.Attr == w.counted }); {
 	case counts:
@@ -330,8 +330,8 @@ func (w *Why) added(was value.Value) string {
 	return w.Attr + " = " + runner.ValueText(is)
 }
 
-// value returns the value after the last record, "" if there is none. A distinct over its max is said in words.
-func (w *Why) value() string {
+// formatValue returns the value after the last record, "" if there is none. A distinct over its max is said in words.
+func (w *Why) formatValue() string {
 	set := w.Entity.SetOf()
 	switch {
 	case set != nil && set.Attr == w.Attr:

@@ -68,14 +68,14 @@ func newBatch(s *Store, writes int) *batch {
 	return &batch{s: s, changes: changes, pool: make([]slot, 0, writes), writes: make([]*store.Write, 0, writes), slotOf: make([]*slot, 0, writes)}
 }
 
-// add adds a write. After an error, which concerns only this write, the batch does not
+// addWrite adds a write. After an error, which concerns only this write, the batch does not
 // have the write.
 // Writes keep their order, and their numbers in step are those of the calls of add, with those that
 // failed.
-func (b *batch) add(w *store.Write) error {
+func (b *batch) addWrite(w *store.Write) error {
 	b.writes = append(b.writes, w)
 	b.slotOf = append(b.slotOf, nil)
-	tab, err := b.s.table(w.Table)
+	tab, err := b.s.tableNamed(w.Table)
 	if err != nil {
 		return err
 	}
@@ -91,16 +91,16 @@ func (b *batch) add(w *store.Write) error {
 	return nil
 }
 
-// begin locks and reads the rows. If bounded is set it may return errTooMuch. After an
+// lockAndRead locks and reads the rows. If bounded is set it may return errTooMuch. After an
 // error the batch holds no locks.
-func (b *batch) begin(bounded bool) error {
-	b.fold()
+func (b *batch) lockAndRead(bounded bool) error {
+	b.mergeSlots()
 	for _, sl := range b.slots {
 		sl.hash = maphash.Bytes(b.s.seed, sl.key)
 		b.locks.add(sl.hash)
 	}
 	b.s.locks.lock(&b.locks)
-	err := b.read(bounded)
+	err := b.readRows(bounded)
 	if err != nil {
 		b.s.locks.unlock(&b.locks)
 		return err
@@ -109,8 +109,8 @@ func (b *batch) begin(bounded bool) error {
 	return nil
 }
 
-// fold merges the slots so that each key has one, in key order.
-func (b *batch) fold() {
+// mergeSlots merges the slots so that each key has one, in key order.
+func (b *batch) mergeSlots() {
 	slices.SortStableFunc(b.slots, func(x, y *slot) int { return bytes.Compare(x.key, y.key) })
 	kept := b.slots[:0]
 	var same map[*slot]*slot
@@ -132,8 +132,8 @@ func (b *batch) fold() {
 	}
 }
 
-// read reads the rows. A row that cannot be read is an error only of its own writes.
-func (b *batch) read(bounded bool) error {
+// readRows reads the rows. A row that cannot be read is an error only of its own writes.
+func (b *batch) readRows(bounded bool) error {
 	var r reader
 	defer r.close()
 	held := 0
@@ -141,7 +141,7 @@ func (b *batch) read(bounded bool) error {
 		if sl.stored, sl.storedItem, sl.isCached, _ = b.s.cache.get(sl.hash, sl.key); !sl.isCached {
 			if r.db == nil {
 				var err error
-				if r, err = b.s.reader(len(b.slots) - i); err != nil {
+				if r, err = b.s.newReader(len(b.slots) - i); err != nil {
 					return err
 				}
 			}
@@ -157,12 +157,12 @@ func (b *batch) read(bounded bool) error {
 	return nil
 }
 
-// step applies write i to its slot and adds its stream record. What prevents
+// applyStep applies write i to its slot and adds its stream record. What prevents
 // this write is in the outcome.
 // Writes of one batch see what the ones before it in the batch have done, committed or not.
-func (b *batch) step(i int, out *store.Outcome) {
+func (b *batch) applyStep(i int, out *store.Outcome) {
 	w, sl := b.writes[i], b.slotOf[i]
-	err := b.try(w, sl)
+	err := b.tryWrite(w, sl)
 	if err != nil {
 		out.Err = w.Failed(err)
 	}
@@ -171,9 +171,9 @@ func (b *batch) step(i int, out *store.Outcome) {
 	}
 }
 
-// try applies a write to its slot if its condition holds. An error is the write's own;
+// tryWrite applies a write to its slot if its condition holds. An error is the write's own;
 // the slot is then unchanged.
-func (b *batch) try(w *store.Write, sl *slot) error {
+func (b *batch) tryWrite(w *store.Write, sl *slot) error {
 	if sl.err != nil {
 		return sl.err
 	}
@@ -193,12 +193,12 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 		return nil
 	}
 	if next != nil {
-		if err := sl.tab.fits(next, len(stored)); err != nil {
+		if err := sl.tab.checkRow(next, len(stored)); err != nil {
 			return err
 		}
 		stored = bytes.Clone(stored)
 	}
-	b.emit(w, sl, next)
+	b.emitRecord(w, sl, next)
 	sl.now, sl.nowItem = stored, next
 	if b.pending += len(stored); !sl.isDirty {
 		sl.isDirty = true
@@ -207,10 +207,10 @@ func (b *batch) try(w *store.Write, sl *slot) error {
 	return nil
 }
 
-// emit adds the stream record of the change from the current row to next.
+// emitRecord adds the stream record of the change from the current row to next.
 // Tables without a stream have none. The record is in the same batch of Pebble as its row, so a crash leaves both or neither; it
 // shares the items of the slot, which must not change after.
-func (b *batch) emit(w *store.Write, sl *slot, next value.Item) {
+func (b *batch) emitRecord(w *store.Write, sl *slot, next value.Item) {
 	if !sl.tab.Stream {
 		return
 	}
@@ -234,8 +234,8 @@ func (b *batch) emit(w *store.Write, sl *slot, next value.Item) {
 	})
 }
 
-// size is how many bytes a commit would write, without index entries.
-func (b *batch) size() int { return b.changes.Len() + b.pending }
+// commitSize is how many bytes a commit would write, without index entries.
+func (b *batch) commitSize() int { return b.changes.Len() + b.pending }
 
 // commit writes what the steps so far have changed, each row once. A crash leaves the
 // commit whole or not at all.
@@ -243,7 +243,7 @@ func (b *batch) size() int { return b.changes.Len() + b.pending }
 // drops the rows from the cache.
 func (b *batch) commit() error {
 	for _, sl := range b.dirty {
-		b.put(sl)
+		b.putSlot(sl)
 	}
 	b.dirty, b.pending = b.dirty[:0], 0
 	if b.changes.Empty() {
@@ -254,19 +254,19 @@ func (b *batch) commit() error {
 	b.unknown = err != nil
 	b.changes.Reset()
 	if err == nil {
-		b.s.tail.add(b.records)
+		b.s.tail.addRecords(b.records)
 		b.records = nil
 	}
 	return err
 }
 
-// put adds a slot's row and its index entries to the Pebble batch.
-func (b *batch) put(sl *slot) {
+// putSlot adds a slot's row and its index entries to the Pebble batch.
+func (b *batch) putSlot(sl *slot) {
 	if !sl.isBegun {
 		sl.isBegun = true
 		b.s.cache.begin(sl.hash, sl.key)
 	}
-	b.reindex(sl)
+	b.replaceEntries(sl)
 	var op *pebble.DeferredBatchOp
 	if sl.now == nil {
 		op = b.changes.DeleteDeferred(len(sl.key))
@@ -280,13 +280,13 @@ func (b *batch) put(sl *slot) {
 	sl.isDirty, sl.isCached = false, false
 }
 
-// reindex replaces the row's index entries in the store by those that belong to the row
+// replaceEntries replaces the row's index entries in the store by those that belong to the row
 // now.
-func (b *batch) reindex(sl *slot) {
+func (b *batch) replaceEntries(sl *slot) {
 	if len(sl.tab.indexes) == 0 {
 		return
 	}
-	b.scratch, _ = sl.tab.entries(sl.id, sl.storedItem, sl.nowItem, b.scratch, func(key []byte, gone bool) error {
+	b.scratch, _ = sl.tab.eachEntry(sl.id, sl.storedItem, sl.nowItem, b.scratch, func(key []byte, gone bool) error {
 		if gone {
 			return b.changes.Delete(key, nil)
 		}
@@ -294,10 +294,10 @@ func (b *batch) reindex(sl *slot) {
 	})
 }
 
-// end unlocks the rows and makes the committed records visible to readers. The cache
+// unlockRows unlocks the rows and makes the committed records visible to readers. The cache
 // gets the rows as they are in the store; it drops them if a failed commit leaves that
 // unknown.
-func (b *batch) end() {
+func (b *batch) unlockRows() {
 	for _, sl := range b.slots {
 		switch {
 		case b.unknown || sl.err != nil:
@@ -310,11 +310,11 @@ func (b *batch) end() {
 		}
 	}
 	if b.unknown {
-		b.s.tail.lose(b.ticket.next - 1)
+		b.s.tail.noteLost(b.ticket.next - 1)
 	}
 	b.s.locks.unlock(&b.locks)
 	b.s.numbers.publish(b.ticket)
 }
 
-// release gives the memory of the changes back.
-func (b *batch) release() { _ = b.changes.Close() }
+// releaseMemory gives the memory of the changes back.
+func (b *batch) releaseMemory() { _ = b.changes.Close() }

@@ -13,17 +13,17 @@ import (
 // buildCommit limits the size of a commit while an index is built.
 const buildCommit = 1 << 20
 
-// build fills the new indexes, table by table, in one pass over the rows. No other
+// buildIndexes fills the new indexes, table by table, in one pass over the rows. No other
 // operation uses the store yet. A crash leaves the indexes Building, and the next Open
 // builds them from the beginning.
-func (s *Store) build() error {
+func (s *Store) buildIndexes() error {
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
 		tab := s.tables[name]
 		todo := seq.Where(tab.indexes, func(ix *index) bool { return tab.indexMeta(ix).Building })
 		if len(todo) == 0 {
 			continue
 		}
-		if err := s.fill(tab, todo); err != nil {
+		if err := s.fillIndexes(tab, todo); err != nil {
 			return fmt.Errorf("building indexes of table %s: %w", name, err)
 		}
 	}
@@ -38,13 +38,13 @@ func (t *table) indexMeta(ix *index) *indexMeta {
 	return t.meta.Indexes[ix.Name]
 }
 
-// fill builds a table's new indexes from its rows, in several commits. The indexes stay
+// fillIndexes builds a table's new indexes from its rows, in several commits. The indexes stay
 // Building until they have all entries.
-func (s *Store) fill(tab *table, todo []*index) error {
+func (s *Store) fillIndexes(tab *table, todo []*index) error {
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	low := appendSpace(nil, spaceRow, tab.id)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(appendSpace(nil, spaceRow, tab.id))})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: keyAfter(appendSpace(nil, spaceRow, tab.id))})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Store) fill(tab *table, todo []*index) error {
 	for _, ix := range todo {
 		tab.indexMeta(ix).Building = false
 	}
-	if err := s.catalog.save(b); err != nil {
+	if err := s.catalog.saveCatalog(b); err != nil {
 		return err
 	}
 	return b.Commit(pebble.Sync)
@@ -89,7 +89,7 @@ func addEntries(b *pebble.Batch, tab *table, todo []*index, it *pebble.Iterator,
 	}
 	vs := tab.keyValues(nil, row)
 	for _, ix := range todo {
-		if entry, ok, err := ix.entry(vs); ok && err == nil {
+		if entry, ok, err := ix.entryKey(vs); ok && err == nil {
 			key = appendEntryKey(key[:0], ix, entry, id)
 			if err := b.Set(key, nil, nil); err != nil {
 				return key, err

@@ -108,8 +108,8 @@ func loadCatalog(db *pebble.DB) (*catalog, error) {
 	return c, nil
 }
 
-// save adds the catalog to a batch.
-func (c *catalog) save(b *pebble.Batch) error {
+// saveCatalog adds the catalog to a batch.
+func (c *catalog) saveCatalog(b *pebble.Batch) error {
 	doc, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -142,11 +142,11 @@ func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64
 	return out
 }
 
-// reconcile changes the catalog so that it describes the given tables, and adds to the
+// reconcileTables changes the catalog so that it describes the given tables, and adds to the
 // batch the removal of what they no longer have. New indexes are Building. Tables that
 // are not given stay as they are.
 // Nothing is durable before the caller commits the batch, so a crash leaves the old catalog whole.
-func (c *catalog) reconcile(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
+func (c *catalog) reconcileTables(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
 	for i := range tables {
 		t := &tables[i]
 		meta := c.Tables[t.Name]
@@ -225,7 +225,7 @@ func (c *catalog) reconcileIndex(have *indexMeta, want []keyMeta, b *pebble.Batc
 // dropIndex adds to the batch the removal of all entries of an index.
 func dropIndex(ix *indexMeta, b *pebble.Batch) error {
 	low := appendSpace(nil, spaceIndex, ix.ID)
-	return b.DeleteRange(low, after(appendSpace(nil, spaceIndex, ix.ID)), nil)
+	return b.DeleteRange(low, keyAfter(appendSpace(nil, spaceIndex, ix.ID)), nil)
 }
 
 // reconcileStream opens shards for a stream that is switched on, and closes the shards

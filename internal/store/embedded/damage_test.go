@@ -67,7 +67,7 @@ func TestDamagedRecord(t *testing.T) {
 	sh := shardsOf(t, s)[0].ID
 	key := appendRecordKey(nil, s.tables["things"], 1, 2)
 	failtest.On(t, s.db.Set(key, []byte("\x03rubbish"), pebble.NoSync))
-	s.tail.lose(2)
+	s.tail.noteLost(2)
 	_, err := s.Read(context.Background(), "things", sh, events.Position{}, 10)
 	if !errors.Is(err, errRecordForm) || !strings.Contains(err.Error(), "table things") || !strings.Contains(err.Error(), "record 2") {
 		t.Errorf("error %v", err)

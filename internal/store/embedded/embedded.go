@@ -103,29 +103,29 @@ type table struct {
 // leaves the directory in a state that the next Open continues from.
 func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
-	dir, lock, list, err := own(opts, dir, time.Now())
+	dir, lock, list, err := ownDirectory(opts, dir, time.Now())
 	if err != nil {
 		return nil, withAdvice(err)
 	}
-	opts.Fatal = once(opts.fatal(dir))
+	opts.Fatal = onlyOnce(opts.fatalFunc(dir))
 	s := &Store{opts: opts, lock: lock, files: list, tables: map[string]*table{}, ended: make(chan struct{})}
-	po := opts.pebble(lock, list, &s.journal)
+	po := opts.pebbleOptions(lock, list, &s.journal)
 	s.po = po
 	s.db, err = pebble.Open(dir, po)
 	po.Cache.Unref() // the open database has it
 	if err != nil {
 		// The owner file stays. Without it the store would count as closed, and the log
 		// would have to be whole.
-		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, refused(err)), lock.Close()))
+		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, isIncomplete(err)), lock.Close()))
 	}
 	s.seed = maphash.MakeSeed()
 	s.cache.share(opts.RowCacheBytes)
 	s.tail.room = int(opts.TailBytes)
-	if err = s.journal.start(po.FS, dir); err == nil {
+	if err = s.journal.makeSynced(po.FS, dir); err == nil {
 		err = dropLanding(po.FS, dir)
 	}
 	if err == nil {
-		err = s.load(tables)
+		err = s.loadCatalog(tables)
 	}
 	if err != nil {
 		return nil, withAdvice(errors.Join(fmt.Errorf("opening the store in %s: %w", dir, err), s.Close()))
@@ -144,20 +144,20 @@ func withAdvice(err error) error {
 	return err
 }
 
-// refused marks errors with which Pebble refuses a directory as incomplete: all that
+// isIncomplete marks errors with which Pebble refuses a directory as incomplete: all that
 // are not the operating system's.
 // A missing file is among them, because Pebble names files that its manifest has.
-func refused(err error) error {
+func isIncomplete(err error) error {
 	if no := syscall.Errno(0); errors.As(err, &no) && no != syscall.ENOENT {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-// load reconciles the catalog with the given tables. A crash leaves either the old
+// loadCatalog reconciles the catalog with the given tables. A crash leaves either the old
 // catalog, or the new one with indexes marked as Building, which the next load builds
 // from the beginning.
-func (s *Store) load(tables []store.Table) error {
+func (s *Store) loadCatalog(tables []store.Table) error {
 	var err error
 	if s.catalog, err = loadCatalog(s.db); err != nil {
 		return err
@@ -174,9 +174,9 @@ func (s *Store) load(tables []store.Table) error {
 	s.synced.Store(last) // Pebble has replayed its log into synced files
 	b := s.db.NewBatch()
 	defer b.Close()
-	err = s.catalog.reconcile(tables, s.opts.Shards, last, b)
+	err = s.catalog.reconcileTables(tables, s.opts.Shards, last, b)
 	if err == nil {
-		err = s.catalog.save(b)
+		err = s.catalog.saveCatalog(b)
 	}
 	if err == nil {
 		err = b.Commit(pebble.Sync)
@@ -188,7 +188,7 @@ func (s *Store) load(tables []store.Table) error {
 		s.openTable(tables[i])
 	}
 	s.addKeys(0)
-	return s.build()
+	return s.buildIndexes()
 }
 
 // openTable opens a table that the catalog has, with its indexes.
@@ -207,9 +207,9 @@ func (s *Store) openTable(t store.Table) {
 	s.tables[t.Name] = tab
 }
 
-// enter begins an operation. If err is nil, the caller must call s.gate.RUnlock at its
+// beginOperation begins an operation. If err is nil, the caller must call s.gate.RUnlock at its
 // end.
-func (s *Store) enter(ctx context.Context) error {
+func (s *Store) beginOperation(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// table is an open table. The caller holds the gate.
-func (s *Store) table(name string) (*table, error) {
+// tableNamed is an open table. The caller holds the gate.
+func (s *Store) tableNamed(name string) (*table, error) {
 	if t := s.tables[name]; t != nil {
 		return t, nil
 	}
@@ -234,7 +234,7 @@ func (s *Store) table(name string) (*table, error) {
 // A mark is written for each sync that reaches the disk, so the log can tell later what was durable
 // (journal.go).
 func (s *Store) Sync(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return err
 	}
 	defer s.gate.RUnlock()
@@ -242,11 +242,11 @@ func (s *Store) Sync(ctx context.Context) error {
 		return nil
 	}
 	upTo := s.numbers.visible.Load()
-	mark, log := s.journal.mark(markSync)
+	mark, log := s.journal.nextMark(markSync)
 	if err := s.db.LogData(mark, pebble.Sync); err != nil {
 		return fmt.Errorf("syncing the store: %w", err)
 	}
-	if err := s.journal.synced(log); err != nil {
+	if err := s.journal.noteMark(log); err != nil {
 		return fmt.Errorf("syncing the store: %w", err)
 	}
 	for have := s.synced.Load(); have < upTo && !s.synced.CompareAndSwap(have, upTo); {
@@ -274,14 +274,14 @@ func (s *Store) Close() error {
 	for _, t := range s.tables {
 		t.changed.wake()
 	}
-	mark, _ := s.journal.mark(markClosed)
+	mark, _ := s.journal.nextMark(markClosed)
 	if err := errors.Join(s.db.LogData(mark, pebble.Sync), s.db.Close()); err != nil {
 		return errors.Join(err, s.lock.Close())
 	}
-	if err := s.journal.end(s.files.fs, s.files.dir); err != nil {
+	if err := s.journal.deleteSynced(s.files.fs, s.files.dir); err != nil {
 		return errors.Join(err, s.lock.Close())
 	}
-	return disown(s.files, s.lock)
+	return releaseDirectory(s.files, s.lock)
 }
 
 // getCopy reads one key, nil if it does not exist.

@@ -21,7 +21,7 @@ const sweepRows = 256
 // attribute is no whole number, or is more than five years in the past). A crash leaves
 // some of the rows deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (removed int, err error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
 	s.gate.RUnlock()
@@ -44,7 +44,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time, limit int, prepare sto
 // sweepPage deletes the next expired rows of a table, those above an entry of the expiry
 // index, and returns the last entry that it looked at, nil if there are no more.
 func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, above []byte, limit int, prepare store.Prepare) (removed int, last []byte, err error) {
-	ws, last, err := s.expired(ctx, name, now, above, min(limit, sweepRows))
+	ws, last, err := s.expiredRemovals(ctx, name, now, above, min(limit, sweepRows))
 	if err != nil || len(ws) == 0 {
 		return 0, nil, err
 	}
@@ -62,15 +62,15 @@ func (s *Store) sweepPage(ctx context.Context, name string, now time.Time, above
 	return removed, last, err
 }
 
-// expired returns the removals of a table's next expired rows, above the given entry of
+// expiredRemovals returns the removals of a table's next expired rows, above the given entry of
 // the expiry index, and the last entry that it looked at.
 // The removals are on condition that the expiry is still the one that was read, so a row that got a new one stays.
-func (s *Store) expired(ctx context.Context, name string, now time.Time, above []byte, limit int) (ws []store.Write, last []byte, err error) {
-	if err := s.enter(ctx); err != nil {
+func (s *Store) expiredRemovals(ctx context.Context, name string, now time.Time, above []byte, limit int) (ws []store.Write, last []byte, err error) {
+	if err := s.beginOperation(ctx); err != nil {
 		return nil, nil, err
 	}
 	defer s.gate.RUnlock()
-	tab, err := s.table(name)
+	tab, err := s.tableNamed(name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Store) expired(ctx context.Context, name string, now time.Time, above [
 	if above != nil {
 		low = append(above[:len(above):len(above)], 0) // the next possible key
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(high)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: keyAfter(high)})
 	if err != nil {
 		return nil, nil, err
 	}

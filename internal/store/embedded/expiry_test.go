@@ -113,7 +113,7 @@ func TestSweepTakesTurns(t *testing.T) {
 func TestSweepSparesRowsThatLiveAnew(t *testing.T) {
 	s := openMem(t, things())
 	do(t, s, expiring("a", -time.Minute), expiring("b", -time.Minute), expiring("c", -time.Minute), expiring("d", -time.Minute))
-	ws, _, err := s.expired(context.Background(), "things", now, nil, 10)
+	ws, _, err := s.expiredRemovals(context.Background(), "things", now, nil, 10)
 	if err != nil || len(ws) != 4 {
 		t.Fatalf("%d rows, %v", len(ws), err)
 	}

@@ -96,8 +96,8 @@ func isTable(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".blob")
 }
 
-// made begins to track a new file; it returns nil for a file that is never listed.
-func (l *files) made(path string) *tracked {
+// trackFile begins to track a new file; it returns nil for a file that is never listed.
+func (l *files) trackFile(path string) *tracked {
 	name := l.fs.PathBase(path)
 	if isTable(name) {
 		return nil
@@ -109,8 +109,8 @@ func (l *files) made(path string) *tracked {
 	return t
 }
 
-// renamed tracks a file under its new name.
-func (l *files) renamed(from, to string) {
+// trackRenamed tracks a file under its new name.
+func (l *files) trackRenamed(from, to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.known[l.fs.PathBase(from)]; t != nil {
@@ -119,32 +119,32 @@ func (l *files) renamed(from, to string) {
 	}
 }
 
-// making must be called before a file is made. A marker must name a manifest that is
+// beforeMaking must be called before a file is made. A marker must name a manifest that is
 // already listed.
-func (l *files) making(path string) error {
+func (l *files) beforeMaking(path string) error {
 	if !strings.HasPrefix(l.fs.PathBase(path), "marker.manifest.") {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.record(false)
+	return l.replaceList(false)
 }
 
-// removing must be called before a file is deleted or renamed.
-func (l *files) removing(path string) error {
+// beforeRemoving must be called before a file is deleted or renamed.
+func (l *files) beforeRemoving(path string) error {
 	name := l.fs.PathBase(path)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.known[name]
 	delete(l.known, name)
-	if t != nil && t.listed.Load() || l.grown() {
-		return l.record(false)
+	if t != nil && t.listed.Load() || l.hasGrown() {
+		return l.replaceList(false)
 	}
 	return nil
 }
 
-// grown reports whether more of a manifest is durable than the list demands.
-func (l *files) grown() bool {
+// hasGrown reports whether more of a manifest is durable than the list demands.
+func (l *files) hasGrown() bool {
 	for _, t := range l.known {
 		t.mu.Lock()
 		more := t.manifest && t.synced != t.shown
@@ -156,8 +156,8 @@ func (l *files) grown() bool {
 	return false
 }
 
-// synced must be called when the content that a file had at a stage is durable.
-func (l *files) synced(path string, t *tracked, at summed.Prefix) error {
+// noteSynced must be called when the content that a file had at a stage is durable.
+func (l *files) noteSynced(path string, t *tracked, at summed.Prefix) error {
 	t.mu.Lock()
 	t.synced = at
 	t.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *files) synced(path string, t *tracked, at summed.Prefix) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.record(false)
+	return l.replaceList(false)
 }
 
 // wrote adds written bytes to what is known of a file.
@@ -190,8 +190,8 @@ func (t *tracked) stage() summed.Prefix {
 	return t.written
 }
 
-// record replaces the list. The caller holds mu.
-func (l *files) record(closed bool) error {
+// replaceList replaces the list. The caller holds mu.
+func (l *files) replaceList(closed bool) error {
 	list := listing{Closed: closed, Files: map[string]summed.Prefix{}}
 	for name, t := range l.known {
 		if isListed(name) {
@@ -214,12 +214,12 @@ func (l *files) record(closed bool) error {
 	return nil
 }
 
-// close lists the files of a store that Pebble has closed.
+// listClosed lists the files of a store that Pebble has closed.
 // Call it once, when nothing writes any more.
-func (l *files) close() error {
+func (l *files) listClosed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.record(true)
+	return l.replaceList(true)
 }
 
 // writeList replaces FILES: it writes another file, syncs it and renames it. A crash

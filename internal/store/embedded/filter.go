@@ -25,20 +25,20 @@ const bitsPerKey = 6
 // size gives the filter its memory, before any key is added.
 func (f *keyFilter) size(bytes int64) { f.words = make([]uint64, max(1, bytes/8)) }
 
-// place returns a key's word, and its bits in that word: four, or fewer if some
+// wordOf returns a key's word, and its bits in that word: four, or fewer if some
 // coincide.
-func (f *keyFilter) place(hash uint64) (word *uint64, mask uint64) {
+func (f *keyFilter) wordOf(hash uint64) (word *uint64, mask uint64) {
 	at, _ := bits.Mul64(hash, uint64(len(f.words)))
 	h := hash * 0x9e3779b97f4a7c15 // practically independent of the word
 	return &f.words[at], 1<<(h>>58) | 1<<(h>>52&63) | 1<<(h>>46&63) | 1<<(h>>40&63)
 }
 
-// add notes a key. Several goroutines may call it.
-func (f *keyFilter) add(hash uint64) {
+// addKey notes a key. Several goroutines may call it.
+func (f *keyFilter) addKey(hash uint64) {
 	if len(f.words) == 0 { // it got no memory, and never becomes complete
 		return
 	}
-	if word, mask := f.place(hash); atomic.LoadUint64(word)&mask != mask {
+	if word, mask := f.wordOf(hash); atomic.LoadUint64(word)&mask != mask {
 		atomic.OrUint64(word, mask)
 	}
 }
@@ -49,7 +49,7 @@ func (f *keyFilter) mayHave(hash uint64) bool {
 	if !f.whole.Load() {
 		return true
 	}
-	word, mask := f.place(hash)
+	word, mask := f.wordOf(hash)
 	return atomic.LoadUint64(word)&mask == mask
 }
 
@@ -88,7 +88,7 @@ func (s *Store) addKeys(most int) {
 			return
 		default:
 		}
-		s.cache.keys.add(maphash.Bytes(s.seed, it.Key()))
+		s.cache.keys.addKey(maphash.Bytes(s.seed, it.Key()))
 	}
 	if it.Error() == nil {
 		s.cache.keys.whole.Store(true)

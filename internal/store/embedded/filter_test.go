@@ -21,7 +21,7 @@ func TestKeyFilter(t *testing.T) {
 	f.size(keys * bitsPerKey / 8)
 	hash := func(i int) uint64 { return uint64(i+1) * 0xd1342543de82ef95 }
 	for i := range keys {
-		f.add(hash(i))
+		f.addKey(hash(i))
 	}
 	if !f.mayHave(hash(keys)) || !f.mayHave(hash(2*keys)) {
 		t.Error("it knows of keys before it has all")

@@ -20,9 +20,9 @@ type guard struct {
 	files *files
 }
 
-// check ends the process if err is not nil. In tests, in which Fatal may return, it
+// checkFatal ends the process if err is not nil. In tests, in which Fatal may return, it
 // returns err.
-func (g guard) check(doing, name string, err error) error {
+func (g guard) checkFatal(doing, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -34,41 +34,41 @@ func (g guard) check(doing, name string, err error) error {
 	return err
 }
 
-// file wraps a file that was just opened for writing.
-func (g guard) file(name string, f vfs.File, err error) (vfs.File, error) {
-	if g.check("create", name, err) != nil {
+// wrapFile wraps a file that was just opened for writing.
+func (g guard) wrapFile(name string, f vfs.File, err error) (vfs.File, error) {
+	if g.checkFatal("create", name, err) != nil {
 		return nil, err
 	}
-	return guardedFile{f, g, name, g.files.made(name)}, nil
+	return guardedFile{f, g, name, g.files.trackFile(name)}, nil
 }
 
-// list changes the list of files. The disk may refuse that, too.
-func (g guard) list(change func(name string) error, name string) error {
-	return g.check("list", name, change(name))
+// changeList changes the list of files. The disk may refuse that, too.
+func (g guard) changeList(change func(name string) error, name string) error {
+	return g.checkFatal("list", name, change(name))
 }
 
 // Create makes a file.
 func (g guard) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := g.list(g.files.making, name); err != nil {
+	if err := g.changeList(g.files.beforeMaking, name); err != nil {
 		return nil, err
 	}
 	f, err := g.FS.Create(name, c)
-	return g.file(name, f, err)
+	return g.wrapFile(name, f, err)
 }
 
 // OpenReadWrite opens a file, and makes it if it does not exist.
 func (g guard) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := g.FS.OpenReadWrite(name, c, opts...)
-	return g.file(name, f, err)
+	return g.wrapFile(name, f, err)
 }
 
 // ReuseForWrite makes a file from one that is no longer needed.
 func (g guard) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := g.list(g.files.removing, old); err != nil {
+	if err := g.changeList(g.files.beforeRemoving, old); err != nil {
 		return nil, err
 	}
 	f, err := g.FS.ReuseForWrite(old, name, c)
-	return g.file(name, f, err)
+	return g.wrapFile(name, f, err)
 }
 
 // OpenDir opens a directory, which is done to sync it.
@@ -82,16 +82,16 @@ func (g guard) OpenDir(name string) (vfs.File, error) {
 
 // Rename renames a file.
 func (g guard) Rename(old, name string) error {
-	err := g.check("rename", old, g.FS.Rename(old, name))
+	err := g.checkFatal("rename", old, g.FS.Rename(old, name))
 	if err == nil {
-		g.files.renamed(old, name)
+		g.files.trackRenamed(old, name)
 	}
 	return err
 }
 
 // Remove deletes a file.
 func (g guard) Remove(name string) error {
-	if err := g.list(g.files.removing, name); err != nil {
+	if err := g.changeList(g.files.beforeRemoving, name); err != nil {
 		return err
 	}
 	return g.FS.Remove(name)
@@ -114,13 +114,13 @@ func (f guardedFile) Write(p []byte) (int, error) {
 		f.t.wrote(p)
 	}
 	n, err := f.File.Write(p)
-	return n, f.g.check("write", f.name, err)
+	return n, f.g.checkFatal("write", f.name, err)
 }
 
 // WriteAt writes at any offset.
 func (f guardedFile) WriteAt(p []byte, at int64) (int, error) {
 	n, err := f.File.WriteAt(p, at)
-	return n, f.g.check("write", f.name, err)
+	return n, f.g.checkFatal("write", f.name, err)
 }
 
 // Close ends the file.
@@ -140,17 +140,17 @@ func (f guardedFile) SyncData() error { return f.durable(f.File.SyncData) }
 // SyncTo makes the beginning durable, or starts to.
 func (f guardedFile) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
-	return full, f.g.check("sync", f.name, err)
+	return full, f.g.checkFatal("sync", f.name, err)
 }
 
 // durable syncs the file and, if the list of files has it, notes there how far it is durable.
 func (f guardedFile) durable(sync func() error) error {
 	if f.t == nil {
-		return f.g.check("sync", f.name, sync())
+		return f.g.checkFatal("sync", f.name, sync())
 	}
 	at := f.t.stage()
-	if err := f.g.check("sync", f.name, sync()); err != nil {
+	if err := f.g.checkFatal("sync", f.name, sync()); err != nil {
 		return err
 	}
-	return f.g.check("list", f.name, f.g.files.synced(f.name, f.t, at))
+	return f.g.checkFatal("list", f.name, f.g.files.noteSynced(f.name, f.t, at))
 }

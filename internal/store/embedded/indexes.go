@@ -34,8 +34,8 @@ func (t *table) addIndex(ix store.Index, id uint16) {
 	}
 }
 
-// index is the index of a name, nil if the table has none.
-func (t *table) index(name string) *index {
+// indexNamed is the index of a name, nil if the table has none.
+func (t *table) indexNamed(name string) *index {
 	return seq.Find(t.indexes, func(ix *index) bool { return ix.Name == name && !ix.isExpiry() })
 }
 
@@ -55,9 +55,9 @@ func (t *table) keyValues(b []value.Value, row value.Item) []value.Value {
 	return b
 }
 
-// entry is a row's key in the index, from the row's keyValues. Only a row that existed
+// entryKey is a row's key in the index, from the row's keyValues. Only a row that existed
 // before the index can have values that cause an error.
-func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
+func (ix *index) entryKey(vs []value.Value) (k store.Key, ok bool, err error) {
 	if ix.isExpiry() {
 		_, ok := vs[ix.partition].Int64()
 		return store.Key{Partition: vs[ix.partition]}, ok, nil
@@ -65,11 +65,11 @@ func (ix *index) entry(vs []value.Value) (k store.Key, ok bool, err error) {
 	return ix.Entry(vs[ix.partition], vs[ix.sort])
 }
 
-// fits refuses a row for faults that only the whole row shows. stored is the length of its
+// checkRow refuses a row for faults that only the whole row shows. stored is the length of its
 // stored form.
 // DynamoDB refuses the same rows: those above 400 KB, and those whose index key has a wrong type or
 // is empty.
-func (t *table) fits(row value.Item, stored int) error {
+func (t *table) checkRow(row value.Item, stored int) error {
 	// DynamoDB's count is at most about twice the size of the stored form.
 	if stored > store.MaxItemBytes/3 {
 		if err := store.CheckSize(row); err != nil {
@@ -79,17 +79,17 @@ func (t *table) fits(row value.Item, stored int) error {
 	var buf [16]value.Value
 	vs := t.keyValues(buf[:0], row)
 	for _, ix := range t.indexes {
-		if _, _, err := ix.entry(vs); err != nil {
+		if _, _, err := ix.entryKey(vs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entries calls do with the keys of the index entries that go and come when a row changes. An entry goes where the row
+// eachEntry calls do with the keys of the index entries that go and come when a row changes. An entry goes where the row
 // leaves its place in an index, and comes where it takes one. A value that cannot be in a key has no entry. key is memory
 // to use, which is returned.
-func (t *table) entries(id store.Key, was, is value.Item, key []byte, do func(key []byte, gone bool) error) ([]byte, error) {
+func (t *table) eachEntry(id store.Key, was, is value.Item, key []byte, do func(key []byte, gone bool) error) ([]byte, error) {
 	var buf [16]value.Value
 	vs := t.keyValues(t.keyValues(buf[:0], was), is)
 	before, now := vs[:len(t.indexed)], vs[len(t.indexed):]
@@ -98,7 +98,7 @@ func (t *table) entries(id store.Key, was, is value.Item, key []byte, do func(ke
 			continue
 		}
 		for i, side := range [][]value.Value{before, now} {
-			entry, ok, err := ix.entry(side)
+			entry, ok, err := ix.entryKey(side)
 			if !ok || err != nil {
 				continue
 			}

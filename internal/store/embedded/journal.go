@@ -56,16 +56,16 @@ var markBegin = []byte("weir ")
 
 const markLen = 5 + 1 + 8 + 8 // markBegin, kind, log, done
 
-// begin must be called before anything is written to another log.
-func (j *journal) begin(log uint64) {
+// beginLog must be called before anything is written to another log.
+func (j *journal) beginLog(log uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.log, j.done = log, 0
 }
 
-// mark is the next mark, and the number of the log for which it was made. By the time
+// nextMark is the next mark, and the number of the log for which it was made. By the time
 // it is written, Pebble may have switched to another log.
-func (j *journal) mark(kind byte) (mark []byte, log uint64) {
+func (j *journal) nextMark(kind byte) (mark []byte, log uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	mark = append(append(mark, markBegin...), kind)
@@ -73,31 +73,31 @@ func (j *journal) mark(kind byte) (mark []byte, log uint64) {
 	return binary.BigEndian.AppendUint64(mark, j.done), j.log
 }
 
-// synced says that a mark is on disk. A mark that may have been written to the next log
+// noteMark says that a mark is on disk. A mark that may have been written to the next log
 // instead is not counted.
-func (j *journal) synced(log uint64) error {
+func (j *journal) noteMark(log uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.log != log {
 		return nil
 	}
 	j.done++
-	return j.write()
+	return j.writeSynced()
 }
 
-// start makes SYNCED. Call it once the data that the old SYNCED counted is in synced
+// makeSynced makes SYNCED. Call it once the data that the old SYNCED counted is in synced
 // tables.
-func (j *journal) start(fs vfs.FS, dir string) (err error) {
+func (j *journal) makeSynced(fs vfs.FS, dir string) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.note, err = fs.Create(fs.PathJoin(dir, syncedFile), vfs.WriteCategoryUnspecified); err != nil {
 		return err
 	}
-	return j.write()
+	return j.writeSynced()
 }
 
-// write writes SYNCED. The caller holds mu.
-func (j *journal) write() error {
+// writeSynced writes SYNCED. The caller holds mu.
+func (j *journal) writeSynced() error {
 	if j.note == nil {
 		return nil
 	}
@@ -107,8 +107,8 @@ func (j *journal) write() error {
 	return err
 }
 
-// end deletes SYNCED: the list has the files of a closed store.
-func (j *journal) end(fs vfs.FS, dir string) error {
+// deleteSynced deletes SYNCED: the list has the files of a closed store.
+func (j *journal) deleteSynced(fs vfs.FS, dir string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.note == nil {
@@ -193,7 +193,7 @@ func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, e
 		return nil, err
 	}
 	seen, good, at, end := readLog(b, uint64(log.Num))
-	counted, any := counts(b, uint64(log.Num))
+	counted, any := markCounts(b, uint64(log.Num))
 	switch {
 	case max(counted, least) > seen:
 	case closed && any && !good:
@@ -242,9 +242,9 @@ const (
 	chunkKinds  = 13
 )
 
-// counts returns the highest count in any mark of a log, and whether there is a mark at
+// markCounts returns the highest count in any mark of a log, and whether there is a mark at
 // all. It reads every chunk that is readable, and skips what is not.
-func counts(b []byte, log uint64) (most uint64, any bool) {
+func markCounts(b []byte, log uint64) (most uint64, any bool) {
 	for ; len(b) > 0; b = b[min(len(b), logBlock):] {
 		block := b[:min(len(b), logBlock)]
 		for len(block) > 0 {

@@ -198,9 +198,9 @@ func numberOf(mantissa []byte, exp int, rest []byte) (value.Value, []byte, error
 	return v, rest, nil
 }
 
-// after is the least key greater than all keys that begin with prefix, nil if there is
+// keyAfter is the least key greater than all keys that begin with prefix, nil if there is
 // none. It changes prefix.
-func after(prefix []byte) []byte {
+func keyAfter(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
 			prefix[i]++

@@ -97,7 +97,7 @@ func TestPrefixForm(t *testing.T) {
 		if got := bytes.HasPrefix(form, low); got != strings.HasPrefix(s, p) {
 			t.Fatalf("%q in %q: %v", p, s, got)
 		}
-		high := after(bytes.Clone(low))
+		high := keyAfter(bytes.Clone(low))
 		in := bytes.Compare(form, low) >= 0 && (high == nil || bytes.Compare(form, high) < 0)
 		if in != strings.HasPrefix(s, p) {
 			t.Fatalf("%q among those that begin with %q: %v", s, p, in)

@@ -46,21 +46,21 @@ type staged struct {
 func (l *load) Stage(ctx context.Context) error {
 	err := l.staging.Wait()
 	if err == nil {
-		err = l.s.enter(ctx)
+		err = l.s.beginOperation(ctx)
 	}
 	if err == nil {
-		rows := l.taken()
+		rows := l.takeRows()
 		err = l.staging.Go(func() error {
 			defer l.s.gate.RUnlock()
-			return l.stage(rows)
+			return l.stageRows(rows)
 		})
 	}
 	return store.Wrap(err, "stage")
 }
 
-// taken returns the rows of the load, and begins without any. They have to be cleared before it is called
+// takeRows returns the rows of the load, and begins without any. They have to be cleared before it is called
 // again.
-func (l *load) taken() map[string]*loaded {
+func (l *load) takeRows() map[string]*loaded {
 	clear(l.known)
 	clear(l.parts)
 	l.known, l.bytes = l.known[:0], 0
@@ -68,15 +68,15 @@ func (l *load) taken() map[string]*loaded {
 	return l.spare
 }
 
-// stage stages rows, inside the gate, and clears them.
-func (l *load) stage(rows map[string]*loaded) error {
+// stageRows stages rows, inside the gate, and clears them.
+func (l *load) stageRows(rows map[string]*loaded) error {
 	defer clear(rows)
-	for _, key := range changed(rows) {
+	for _, key := range changedKeys(rows) {
 		r := rows[key]
-		l.s.cache.keys.add(maphash.String(l.s.seed, key)) // before it lands
+		l.s.cache.keys.addKey(maphash.String(l.s.seed, key)) // before it lands
 		var err error
 		if r.tab.Stream {
-			err = l.append([]byte(key), r.now, r.now == nil)
+			err = l.appendKey([]byte(key), r.now, r.now == nil)
 			if !slices.Contains(l.staged.parted, r.tab) {
 				l.staged.parted = append(l.staged.parted, r.tab)
 			}
@@ -85,7 +85,7 @@ func (l *load) stage(rows map[string]*loaded) error {
 			err = l.staged.own.Add([]byte(key), l.staged.buf)
 		}
 		if err == nil {
-			err = l.entries(r)
+			err = l.sortEntries(r)
 		}
 		if err != nil {
 			return err
@@ -102,9 +102,9 @@ func appendChange(b, stored []byte, gone bool) []byte {
 	return append(append(b, 1), stored...)
 }
 
-// append adds a key to the table that is being made. Keys must ascend, so what is derived from a
+// appendKey adds a key to the table that is being made. Keys must ascend, so what is derived from a
 // row is staged with it or before it.
-func (l *load) append(key, stored []byte, gone bool) (err error) {
+func (l *load) appendKey(key, stored []byte, gone bool) (err error) {
 	g := &l.staged
 	if g.w != nil {
 		switch c := bytes.Compare(key, g.last); {
@@ -151,20 +151,20 @@ func (l *load) Land(ctx context.Context) error {
 	if err := l.s.Sync(ctx); err != nil {
 		return err
 	}
-	if err := l.s.enter(ctx); err != nil {
+	if err := l.s.beginOperation(ctx); err != nil {
 		return fmt.Errorf("land: %w", err)
 	}
 	defer l.s.gate.RUnlock()
-	return store.Wrap(l.land(ctx), "land")
+	return store.Wrap(l.landStaged(ctx), "land")
 }
 
-// land puts all that is staged into the store, in one change of Pebble's manifest: after a crash
+// landStaged puts all that is staged into the store, in one change of Pebble's manifest: after a crash
 // either all of it is there or none. Tables that did not land are deleted when the store is opened
 // again. While they land, the row cache answers for no row.
-func (l *load) land(ctx context.Context) error {
+func (l *load) landStaged(ctx context.Context) error {
 	err := l.staging.Wait()
 	if err == nil {
-		err = l.stage(l.taken())
+		err = l.stageRows(l.takeRows())
 	}
 	g := &l.staged
 	for _, rest := range []*sorter.Sorter{g.own, g.index} {
@@ -173,14 +173,14 @@ func (l *load) land(ctx context.Context) error {
 		}
 		if err == nil {
 			g.last = g.last[:0]
-			err = l.merge(rest)
+			err = l.mergeTable(rest)
 		}
 	}
 	if err == nil {
 		err = g.end()
 	}
 	if err == nil {
-		err = l.parted()
+		err = l.noteIncomplete()
 	}
 	if err != nil || len(g.paths) == 0 {
 		return errors.Join(err, l.giveUp())
@@ -195,14 +195,14 @@ func (l *load) land(ctx context.Context) error {
 	return errors.Join(err, l.giveUp())
 }
 
-// merge makes a table of what was sorted. A key that comes twice is an error: a row was read again
+// mergeTable makes a table of what was sorted. A key that comes twice is an error: a row was read again
 // after it was staged.
-func (l *load) merge(sorted *sorter.Sorter) error {
+func (l *load) mergeTable(sorted *sorter.Sorter) error {
 	r, err := sorted.Sorted()
 	for err == nil {
 		var key, val []byte
 		if key, val, err = r.Next(); err == nil {
-			err = l.append(key, val[1:], val[0] == 0)
+			err = l.appendKey(key, val[1:], val[0] == 0)
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -219,16 +219,16 @@ func (l *load) giveUp() error {
 	for _, path := range g.paths {
 		err = errors.Join(err, l.s.po.FS.Remove(path))
 	}
-	l.forget()
+	l.forgetDecoded()
 	clear(l.rows)
 	l.bytes = 0
 	err = errors.Join(err, l.endQueries())
-	l.begin()
+	l.clearStaged()
 	return err
 }
 
-// begin has nothing staged. Numbers of a window that did not land are not used again by this Load.
-func (l *load) begin() {
+// clearStaged has nothing staged. Numbers of a window that did not land are not used again by this Load.
+func (l *load) clearStaged() {
 	l.last = max(l.last, l.s.numbers.given())
 	l.first = l.last
 	most := max(l.opts.Memory/2, minStaged)
@@ -268,10 +268,10 @@ func (f *namedScratch) Close() error { return errors.Join(f.File.Close(), f.remo
 // Scratch makes a file beside the store that is gone when it is closed, or the process ends.
 func (l *load) Scratch() (store.Scratch, error) { return l.scratchFile() }
 
-// parted notes, before rows land, that the streams of the tables do not have every change: Identity
+// noteIncomplete notes, before rows land, that the streams of the tables do not have every change: Identity
 // tells it from then on. It also notes the numbers that the rows may carry, so that no record gets
 // one of them, whatever lands.
-func (l *load) parted() error {
+func (l *load) noteIncomplete() error {
 	changed := l.last > l.first
 	if changed {
 		l.s.catalog.Numbered = l.last
@@ -286,14 +286,14 @@ func (l *load) parted() error {
 	}
 	b := l.s.db.NewBatch()
 	defer b.Close()
-	if err := l.s.catalog.save(b); err != nil {
+	if err := l.s.catalog.saveCatalog(b); err != nil {
 		return err
 	}
 	return b.Commit(pebble.Sync)
 }
 
-// changed returns the keys of the rows that differ from the store's, sorted.
-func changed(rows map[string]*loaded) []string {
+// changedKeys returns the keys of the rows that differ from the store's, sorted.
+func changedKeys(rows map[string]*loaded) []string {
 	keys := make([]string, 0, len(rows))
 	for key, r := range rows {
 		if (r.was == nil) != (r.now == nil) || !bytes.Equal(r.was, r.now) {
@@ -318,8 +318,8 @@ func dropLanding(fs vfs.FS, dir string) error {
 	return err
 }
 
-// entries sorts in the changes of a row's index entries. Each is staged once in a window, as a row is.
-func (l *load) entries(r *loaded) error {
+// sortEntries sorts in the changes of a row's index entries. Each is staged once in a window, as a row is.
+func (l *load) sortEntries(r *loaded) error {
 	if len(r.tab.indexes) == 0 {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (l *load) entries(r *loaded) error {
 		return err
 	}
 	g := &l.staged
-	g.buf, err = r.tab.entries(r.id, was, is, g.buf, func(key []byte, gone bool) error { return g.index.Add(key, appendChange(nil, nil, gone)) })
+	g.buf, err = r.tab.eachEntry(r.id, was, is, g.buf, func(key []byte, gone bool) error { return g.index.Add(key, appendChange(nil, nil, gone)) })
 	return err
 }
 

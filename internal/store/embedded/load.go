@@ -62,12 +62,12 @@ const mostKnown = 4096
 
 // Load returns a Load if all rows of the tables, if there are any, were loaded.
 func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
 	defer s.gate.RUnlock()
 	for _, name := range o.Tables {
-		tab, err := s.table(name)
+		tab, err := s.tableNamed(name)
 		if err != nil {
 			return nil, fmt.Errorf("load: %w", err)
 		}
@@ -83,14 +83,14 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 	for _, tab := range s.tables {
 		l.byID[tab.id] = tab
 	}
-	l.restore = sync.OnceFunc(s.lend())
-	l.begin()
+	l.restore = sync.OnceFunc(s.lendMemory())
+	l.clearStaged()
 	return l, nil
 }
 
-// lend leaves the memory of memtables, which are not written while rows land, and of the row cache to a
+// lendMemory leaves the memory of memtables, which are not written while rows land, and of the row cache to a
 // Load, which keeps what it reads itself. The function that it returns takes it back.
-func (s *Store) lend() (takeBack func()) {
+func (s *Store) lendMemory() (takeBack func()) {
 	s.cache.beginAll()
 	s.cache.endAll()
 	return s.po.Cache.Reserve(2 * int(s.opts.MemTableBytes))
@@ -104,7 +104,7 @@ func (l *load) Close() error {
 
 // AppendName appends the key under which the row is stored.
 func (l *load) AppendName(b []byte, ref store.Ref) ([]byte, error) {
-	tab, err := l.s.table(ref.Table)
+	tab, err := l.s.tableNamed(ref.Table)
 	if err != nil {
 		return b, err
 	}
@@ -148,24 +148,24 @@ func (l *load) Take() []events.Record {
 // Get reads rows by key, as the load has written them, or as the store has them. What it reads stays in
 // memory until the next Stage or Land.
 func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	if err := l.s.enter(ctx); err != nil {
+	if err := l.s.beginOperation(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	defer l.s.gate.RUnlock()
 	var f fetching
 	rows := make([]*loaded, len(refs))
 	for i := range refs {
-		tab, err := l.s.table(refs[i].Table)
+		tab, err := l.s.tableNamed(refs[i].Table)
 		if err != nil {
 			return nil, fmt.Errorf("get: %w", err)
 		}
 		if err := tab.CheckKey(refs[i].Key); err == nil {
-			l.want(&f, tab, refs[i].Key, &rows[i])
+			l.wantRow(&f, tab, refs[i].Key, &rows[i])
 		} else if !tab.IsKey(refs[i].Key) {
 			return nil, fmt.Errorf("get %v: %w", refs[i], err)
 		}
 	}
-	if err := l.fetch(&f); err != nil {
+	if err := l.fetchRows(&f); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	out := make([]value.Item, len(refs))
@@ -195,9 +195,9 @@ type fetched struct {
 	to  **loaded
 }
 
-// want puts a row into to, now or when it is fetched; nil for a row that does not exist, unless those are
+// wantRow puts a row into to, now or when it is fetched; nil for a row that does not exist, unless those are
 // kept.
-func (l *load) want(f *fetching, tab *table, id store.Key, to **loaded) {
+func (l *load) wantRow(f *fetching, tab *table, id store.Key, to **loaded) {
 	l.key = appendRowKey(l.key[:0], tab, id)
 	if *to = l.rows[string(l.key)]; *to != nil {
 		return
@@ -206,17 +206,17 @@ func (l *load) want(f *fetching, tab *table, id store.Key, to **loaded) {
 	case l.s.cache.keys.mayHave(maphash.Bytes(l.s.seed, l.key)):
 		f.rows = append(f.rows, fetched{bytes.Clone(l.key), tab, id, to})
 	case f.keep:
-		*to = l.remember(l.key, tab, id, nil)
+		*to = l.rememberRow(l.key, tab, id, nil)
 	}
 }
 
-// fetch reads rows from the store.
-func (l *load) fetch(f *fetching) error {
+// fetchRows reads rows from the store.
+func (l *load) fetchRows(f *fetching) error {
 	if len(f.rows) == 0 {
 		return nil
 	}
 	slices.SortFunc(f.rows, func(a, b fetched) int { return bytes.Compare(a.key, b.key) })
-	r, err := l.s.reader(len(f.rows))
+	r, err := l.s.newReader(len(f.rows))
 	if err != nil {
 		return err
 	}
@@ -233,14 +233,14 @@ func (l *load) fetch(f *fetching) error {
 		}
 		stored := bytes.Clone(found)
 		if stored != nil || f.keep {
-			*m.to = l.remember(m.key, m.tab, m.id, stored)
+			*m.to = l.rememberRow(m.key, m.tab, m.id, stored)
 		}
 	}
 	return nil
 }
 
-// remember keeps a row as the store has it.
-func (l *load) remember(key []byte, tab *table, id store.Key, stored []byte) *loaded {
+// rememberRow keeps a row as the store has it.
+func (l *load) rememberRow(key []byte, tab *table, id store.Key, stored []byte) *loaded {
 	id = store.Key{Partition: id.Partition.Clone(), Sort: id.Sort.Clone()}
 	name, r := string(key), &loaded{tab: tab, id: id, was: stored, now: stored}
 	l.rows[name] = r
@@ -258,25 +258,25 @@ func (l *load) itemOf(r *loaded) (value.Item, error) {
 	}
 	item, err := decodeRow(r.now)
 	if err == nil {
-		l.know(r, item)
+		l.keepItem(r, item)
 	}
 	return item, err
 }
 
-// know keeps the item of a row for a while. It may share memory with a whole recording.
-func (l *load) know(r *loaded, item value.Item) {
+// keepItem keeps the item of a row for a while. It may share memory with a whole recording.
+func (l *load) keepItem(r *loaded, item value.Item) {
 	if !r.known {
 		if len(l.known) >= mostKnown {
-			l.forget()
+			l.forgetDecoded()
 		}
 		l.known = append(l.known, r)
 	}
 	r.item, r.known = item, true
 }
 
-// forget drops the decoded rows of the call that has ended. What they were changed to stays in the
+// forgetDecoded drops the decoded rows of the call that has ended. What they were changed to stays in the
 // window, in stored form.
-func (l *load) forget() {
+func (l *load) forgetDecoded() {
 	for _, r := range l.known {
 		r.item, r.known = nil, false
 	}
@@ -288,7 +288,7 @@ func (l *load) forget() {
 // whole call means that the load has to be given up; what is wrong with one write is in its Outcome.
 func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
-	if err := l.s.enter(ctx); err != nil {
+	if err := l.s.beginOperation(ctx); err != nil {
 		return out, fmt.Errorf("write: %w", err)
 	}
 	defer l.s.gate.RUnlock()
@@ -298,7 +298,7 @@ func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, er
 	}
 	for i := range ws {
 		w := &ws[i]
-		_, row, err := l.write(w, rows[i], false)
+		_, row, err := l.executeWrite(w, rows[i], false)
 		switch {
 		case errors.Is(err, errLoad):
 			return out, fmt.Errorf("write: %w", err)
@@ -317,10 +317,10 @@ func (l *load) fetchAll(ws []store.Write) ([]*loaded, error) {
 	f, rows := fetching{keep: true}, make([]*loaded, len(ws))
 	for i := range ws {
 		if tab := l.s.tables[ws[i].Table]; tab != nil && tab.CheckKey(ws[i].Key) == nil {
-			l.want(&f, tab, ws[i].Key, &rows[i])
+			l.wantRow(&f, tab, ws[i].Key, &rows[i])
 		}
 	}
-	return rows, l.fetch(&f)
+	return rows, l.fetchRows(&f)
 }
 
 // errLoad marks errors that are not of one write alone.
@@ -336,15 +336,15 @@ type undo struct {
 	last    uint64
 }
 
-// write executes a write on r, its row as fetchAll returns it. row is the row after it, or the row for which its
+// executeWrite executes a write on r, its row as fetchAll returns it. row is the row after it, or the row for which its
 // condition failed.
-func (l *load) write(w *store.Write, r *loaded, checks bool) (u undo, row value.Item, err error) {
+func (l *load) executeWrite(w *store.Write, r *loaded, checks bool) (u undo, row value.Item, err error) {
 	if l.opts.Refuse != nil {
 		if err := l.opts.Refuse(w.Ref); err != nil {
 			return u, nil, fmt.Errorf("%w: %w", errLoad, err)
 		}
 	}
-	tab, err := l.s.table(w.Table)
+	tab, err := l.s.tableNamed(w.Table)
 	if err != nil {
 		return u, nil, err
 	}
@@ -368,14 +368,14 @@ func (l *load) write(w *store.Write, r *loaded, checks bool) (u undo, row value.
 	if l.opts.Drop != nil && !tab.Stream && next != nil {
 		next = l.opts.Drop(next)
 	}
-	if err := l.put(w, r, row, next); err != nil {
+	if err := l.putRow(w, r, row, next); err != nil {
 		return u, row, err
 	}
 	return u, next, nil
 }
 
-// put replaces a row by next.
-func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
+// putRow replaces a row by next.
+func (l *load) putRow(w *store.Write, r *loaded, row, next value.Item) error {
 	var stored []byte
 	if next != nil {
 		l.scratch = value.AppendItem(l.scratch[:0], next)
@@ -385,7 +385,7 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 		return nil
 	}
 	if next != nil {
-		if err := r.tab.fits(next, len(stored)); err != nil {
+		if err := r.tab.checkRow(next, len(stored)); err != nil {
 			return err
 		}
 		stored = append(make([]byte, 0, len(stored)), stored...)
@@ -395,7 +395,7 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 		l.bytes -= len(r.now)
 	}
 	r.now, r.written = stored, true
-	l.know(r, next)
+	l.keepItem(r, next)
 	if r.tab.Stream && w != nil && (l.opts.Silent == nil || !l.opts.Silent(w.Ref, row, next)) {
 		l.last++
 		rec := l.s.recordOf(w, r.tab, row, next)
@@ -407,28 +407,28 @@ func (l *load) put(w *store.Write, r *loaded, row, next value.Item) error {
 
 // Fits returns why the store refuses a row, nil if it takes it.
 func (l *load) Fits(ref store.Ref, row value.Item, stored int) error {
-	tab, err := l.s.table(ref.Table)
+	tab, err := l.s.tableNamed(ref.Table)
 	if err != nil {
 		return err
 	}
 	if err := tab.Validate(&store.Write{Ref: ref, Put: row}); err != nil {
 		return err
 	}
-	return tab.fits(row, stored)
+	return tab.checkRow(row, stored)
 }
 
 // Place puts or removes a row without a record.
 func (l *load) Place(ref store.Ref, row value.Item) error {
-	tab, err := l.s.table(ref.Table)
+	tab, err := l.s.tableNamed(ref.Table)
 	if err != nil {
 		return fmt.Errorf("place %v: %w", ref, err)
 	}
 	l.key = appendRowKey(l.key[:0], tab, ref.Key)
 	r := l.rows[string(l.key)]
 	if r == nil { // it was read, and not there
-		r = l.remember(l.key, tab, ref.Key, nil)
+		r = l.rememberRow(l.key, tab, ref.Key, nil)
 	}
-	if err := l.put(nil, r, nil, row); err != nil {
+	if err := l.putRow(nil, r, nil, row); err != nil {
 		return fmt.Errorf("place %v: %w: %w", ref, store.ErrLoading, err)
 	}
 	return nil
@@ -439,25 +439,25 @@ func (l *load) Transact(ctx context.Context, ws []store.Write) error {
 	if len(ws) > store.MaxTransact {
 		return fmt.Errorf("transact: %w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
 	}
-	if err := l.s.enter(ctx); err != nil {
+	if err := l.s.beginOperation(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
 	defer l.s.gate.RUnlock()
 	var done []undo
-	err := l.transact(ws, &done)
+	err := l.writeAll(ws, &done)
 	if err == nil {
 		return nil
 	}
 	for i := len(done) - 1; i >= 0; i-- {
-		l.undo(&done[i])
+		l.undoWrite(&done[i])
 	}
 	return fmt.Errorf("transact: %w", err)
 }
 
-// transact does the writes in order and notes in done what undoes each. After an error the caller
+// writeAll does the writes in order and notes in done what undoes each. After an error the caller
 // undoes those that are in done, so none of them is seen.
-func (l *load) transact(ws []store.Write, done *[]undo) error {
-	if err := l.apart(ws); err != nil {
+func (l *load) writeAll(ws []store.Write, done *[]undo) error {
+	if err := l.refuseImpossible(ws); err != nil {
 		return err
 	}
 	rows, err := l.fetchAll(ws)
@@ -467,7 +467,7 @@ func (l *load) transact(ws []store.Write, done *[]undo) error {
 	size := 0
 	for i := range ws {
 		w := &ws[i]
-		u, row, err := l.write(w, rows[i], true)
+		u, row, err := l.executeWrite(w, rows[i], true)
 		if err != nil {
 			return w.Failed(err)
 		}
@@ -484,11 +484,11 @@ func (l *load) transact(ws []store.Write, done *[]undo) error {
 	return nil
 }
 
-// apart refuses writes that can never happen, and a transaction with two writes of one row.
-func (l *load) apart(ws []store.Write) error {
+// refuseImpossible refuses writes that can never happen, and a transaction with two writes of one row.
+func (l *load) refuseImpossible(ws []store.Write) error {
 	met := map[string]bool{}
 	for i := range ws {
-		tab, err := l.s.table(ws[i].Table)
+		tab, err := l.s.tableNamed(ws[i].Table)
 		if err == nil {
 			err = tab.Validate(&ws[i])
 		}
@@ -504,8 +504,8 @@ func (l *load) apart(ws []store.Write) error {
 	return nil
 }
 
-// undo takes one write back. Writes are undone in reverse order.
-func (l *load) undo(u *undo) {
+// undoWrite takes one write back. Writes are undone in reverse order.
+func (l *load) undoWrite(u *undo) {
 	r := u.row
 	r.now, r.written, r.known, r.item = u.was, u.written, false, nil
 	l.known = slices.DeleteFunc(l.known, func(k *loaded) bool { return k == r })

@@ -69,16 +69,16 @@ func (l *load) partOf(key string, id store.Key) *part {
 // Query reads a page of a partition of a table without a stream, as the Load has it. Any other query
 // is refused with ErrLoading.
 func (l *load) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	page, err := l.query(ctx, &q)
+	page, err := l.queryLoaded(ctx, &q)
 	return page, store.Wrap(err, "query of %s %s", q.Table, q.Index)
 }
 
-func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
-	if err := l.s.enter(ctx); err != nil {
+func (l *load) queryLoaded(ctx context.Context, q *store.Query) (page store.Page, err error) {
+	if err := l.s.beginOperation(ctx); err != nil {
 		return page, err
 	}
 	defer l.s.gate.RUnlock()
-	tab, err := l.s.table(q.Table)
+	tab, err := l.s.tableNamed(q.Table)
 	if err != nil {
 		return page, err
 	}
@@ -90,14 +90,14 @@ func (l *load) query(ctx context.Context, q *store.Query) (page store.Page, err 
 		return page, store.ErrLoading
 	}
 	p := pager{tab: tab, q: q}
-	low, high := p.bounds()
+	low, high := p.keyBounds()
 	m := merging{load: l, tab: tab, high: string(high)}
 	if err := m.begin(q.Partition, low); err != nil {
 		return page, err
 	}
 	size := 0
 	for {
-		r, err := m.next()
+		r, err := m.nextRow()
 		if err != nil || r == nil {
 			return page, err
 		}
@@ -152,9 +152,9 @@ func (m *merging) begin(partition value.Value, low []byte) error {
 	return m.below.Error()
 }
 
-// next returns the next row that exists, nil behind the last one. From then on the Load has it, so
+// nextRow returns the next row that exists, nil behind the last one. From then on the Load has it, so
 // that it is not read from the store again.
-func (m *merging) next() (*loaded, error) {
+func (m *merging) nextRow() (*loaded, error) {
 	for {
 		if m.valid && string(m.below.Key()) >= m.high {
 			m.valid = false
@@ -176,7 +176,7 @@ func (m *merging) next() (*loaded, error) {
 		var r *loaded
 		if order < 0 {
 			var err error
-			if r, err = m.read(); err != nil {
+			if r, err = m.readStored(); err != nil {
 				return nil, err
 			}
 		} else {
@@ -194,8 +194,8 @@ func (m *merging) next() (*loaded, error) {
 	}
 }
 
-// read has the Load remember the row at which the store's rows are.
-func (m *merging) read() (*loaded, error) {
+// readStored has the Load remember the row at which the store's rows are.
+func (m *merging) readStored() (*loaded, error) {
 	key := m.below.Key()
 	found, err := m.below.ValueAndErr()
 	if err != nil {
@@ -208,7 +208,7 @@ func (m *merging) read() (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %x: %w", key, err)
 	}
-	return m.remember(key, m.tab, id, bytes.Clone(found)), nil
+	return m.rememberRow(key, m.tab, id, bytes.Clone(found)), nil
 }
 
 // endQueries lets go of the store's rows as they were when the window's first query came.

@@ -96,9 +96,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// fatal returns the function that ends the process when the disk of the directory
+// fatalFunc returns the function that ends the process when the disk of the directory
 // fails.
-func (o Options) fatal(dir string) func(reason string) {
+func (o Options) fatalFunc(dir string) func(reason string) {
 	if o.Fatal != nil {
 		return o.Fatal
 	}
@@ -109,9 +109,9 @@ func (o Options) fatal(dir string) func(reason string) {
 	}
 }
 
-// once returns a function that calls f only for its first call, since later reasons
+// onlyOnce returns a function that calls f only for its first call, since later reasons
 // follow from the first one. Later calls wait until f returns.
-func once(f func(string)) func(string) {
+func onlyOnce(f func(string)) func(string) {
 	var first sync.Once
 	return func(reason string) { first.Do(func() { f(reason) }) }
 }
@@ -119,10 +119,10 @@ func once(f func(string)) func(string) {
 // memTables is the maximum number of memtables, in use or being flushed.
 const memTables = 4
 
-// pebble is Pebble's configuration. Its memory is the cache, two to four memtables and
+// pebbleOptions is Pebble's configuration. Its memory is the cache, two to four memtables and
 // a few MB. L0 may grow large before it slows writers down, because a bulk load writes
 // faster than two cores can compact.
-func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
+func (o Options) pebbleOptions(lock *pebble.Lock, list *files, j *journal) *pebble.Options {
 	log := &pebbleLog{o: o, said: map[string]time.Time{}}
 	po := &pebble.Options{
 		FS:                          &guard{o.FS, o.Fatal, list}, // by pointer: Pebble compares file systems
@@ -141,7 +141,7 @@ func (o Options) pebble(lock *pebble.Lock, list *files, j *journal) *pebble.Opti
 		EventListener: &pebble.EventListener{
 			DataCorruption:  log.corrupt,
 			BackgroundError: log.background,
-			WALCreated:      func(info pebble.WALCreateInfo) { j.begin(uint64(info.FileNum)) },
+			WALCreated:      func(info pebble.WALCreateInfo) { j.beginLog(uint64(info.FileNum)) },
 		},
 	}
 	if o.Still {
@@ -173,7 +173,7 @@ func ownTables(start []byte) (policy pebble.SpanPolicy, end []byte, err error) {
 	case len(start) == 0 || start[0] < spaceStream:
 		end = []byte{spaceStream}
 	case start[0] == spaceStream && len(start) >= 3:
-		end = after(bytes.Clone(start[:3]))
+		end = keyAfter(bytes.Clone(start[:3]))
 	}
 	return policy, end, nil
 }

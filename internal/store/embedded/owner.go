@@ -29,13 +29,13 @@ type owner struct {
 	Since   time.Time `json:"since"`
 }
 
-// own takes the directory for this process, or returns ErrOwned with the owner. It
+// ownDirectory takes the directory for this process, or returns ErrOwned with the owner. It
 // returns the resolved name under which the directory is locked. The lock excludes
 // other processes; within this process it excludes only callers that use the same name.
 //
 // A directory with a damaged or missing file is refused before anything is written
 // there.
-func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
+func ownDirectory(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, error) {
 	fs := o.FS
 	err := makeDir(fs, dir)
 	if err == nil && fs == vfs.Default {
@@ -51,7 +51,7 @@ func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, er
 	if err != nil {
 		return dir, nil, nil, fmt.Errorf("%w: %s is held by %s; stop that process, or use another directory", store.ErrOwned, dir, readOwner(fs, dir))
 	}
-	me := owner{PID: os.Getpid(), Command: command(), Since: now.UTC().Truncate(time.Second)}
+	me := owner{PID: os.Getpid(), Command: commandLine(), Since: now.UTC().Truncate(time.Second)}
 	list, closed, err := checkFiles(fs, dir)
 	if err == nil {
 		var doubt error
@@ -63,7 +63,7 @@ func own(o Options, dir string, now time.Time) (string, *pebble.Lock, *files, er
 		err = writeOwner(fs, dir, me)
 	}
 	if err == nil {
-		err = list.record(false)
+		err = list.replaceList(false)
 	}
 	if err != nil {
 		return dir, nil, nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, err), lock.Close())
@@ -109,10 +109,10 @@ func realPath(dir string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// disown releases the directory. The next owner relies on the store having been closed.
-func disown(list *files, lock *pebble.Lock) error {
+// releaseDirectory releases the directory. The next owner relies on the store having been closed.
+func releaseDirectory(list *files, lock *pebble.Lock) error {
 	fs, dir := list.fs, list.dir
-	err := list.close()
+	err := list.listClosed()
 	if err == nil {
 		err = fs.Remove(fs.PathJoin(dir, ownerFile))
 	}
@@ -122,8 +122,8 @@ func disown(list *files, lock *pebble.Lock) error {
 	return errors.Join(err, lock.Close())
 }
 
-// command is the command line of this process, cut to about 120 bytes.
-func command() string {
+// commandLine is the command line of this process, cut to about 120 bytes.
+func commandLine() string {
 	c := strings.Join(append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...), " ")
 	if len(c) > 120 {
 		c = strings.ToValidUTF8(c[:120], "") + "…"

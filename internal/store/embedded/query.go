@@ -14,18 +14,18 @@ import (
 // Query reads a page of the store at one moment: index entries and their rows agree.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
-	page, err := s.query(ctx, &q)
+	page, err := s.queryPage(ctx, &q)
 	end(err)
 	return page, store.Wrap(err, "query of %s %s", q.Table, q.Index)
 }
 
-// query reads a page from one snapshot: rows and index entries are those of the same commits.
-func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
-	if err := s.enter(ctx); err != nil {
+// queryPage reads a page from one snapshot: rows and index entries are those of the same commits.
+func (s *Store) queryPage(ctx context.Context, q *store.Query) (page store.Page, err error) {
+	if err := s.beginOperation(ctx); err != nil {
 		return page, err
 	}
 	defer s.gate.RUnlock()
-	tab, err := s.table(q.Table)
+	tab, err := s.tableNamed(q.Table)
 	if err != nil {
 		return page, err
 	}
@@ -34,10 +34,10 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	}
 	p := pager{tab: tab, q: q}
 	if q.Index != "" {
-		p.ix = tab.index(q.Index)
+		p.ix = tab.indexNamed(q.Index)
 	}
 	var bounds pebble.IterOptions
-	bounds.LowerBound, bounds.UpperBound = p.bounds()
+	bounds.LowerBound, bounds.UpperBound = p.keyBounds()
 	if p.it, err = s.db.NewIter(&bounds); err != nil {
 		return page, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 		}
 		defer p.byKey.Close()
 	}
-	return p.page()
+	return p.readPage()
 }
 
 // pager reads one page.
@@ -62,15 +62,15 @@ type pager struct {
 	space int              // length of the common prefix of the keys
 }
 
-// bounds returns the first key that is left to read, and the key after the last one.
-func (p *pager) bounds() (low, high []byte) {
+// keyBounds returns the first key that is left to read, and the key after the last one.
+func (p *pager) keyBounds() (low, high []byte) {
 	space, id := byte(spaceRow), p.tab.id
 	if p.ix != nil {
 		space, id = spaceIndex, p.ix.id
 	}
 	base := appendSpace(nil, space, id)
 	p.space = len(base)
-	low, high = p.span(base)
+	low, high = p.keySpan(base)
 	if p.q.After == nil {
 		return low, high
 	}
@@ -87,20 +87,20 @@ func (p *pager) bounds() (low, high []byte) {
 	return low, high
 }
 
-// span is the range of keys of the query, without its cursor.
-func (p *pager) span(base []byte) (low, high []byte) {
+// keySpan is the range of keys of the query, without its cursor.
+func (p *pager) keySpan(base []byte) (low, high []byte) {
 	if !p.q.Partition.IsMissing() {
 		base = appendKeyValue(base, p.q.Partition)
 	}
-	low, high = bytes.Clone(base), after(bytes.Clone(base))
+	low, high = bytes.Clone(base), keyAfter(bytes.Clone(base))
 	r := &p.q.Sort
 	switch {
 	case !r.Equal.IsMissing():
 		low = appendKeyValue(low, r.Equal)
-		high = after(bytes.Clone(low))
+		high = keyAfter(bytes.Clone(low))
 	case !r.Prefix.IsMissing():
 		low = appendEscaped(low, r.Prefix.Text())
-		high = after(bytes.Clone(low))
+		high = keyAfter(bytes.Clone(low))
 	}
 	if !r.From.IsMissing() {
 		low = appendKeyValue(low, r.From)
@@ -122,9 +122,9 @@ func (p *pager) cursorKey(b []byte) []byte {
 	return appendKey(b, p.q.After.Key)
 }
 
-// page reads rows until the page is full, and then one more key, to know whether
+// readPage reads rows until the page is full, and then one more key, to know whether
 // anything follows.
-func (p *pager) page() (page store.Page, err error) {
+func (p *pager) readPage() (page store.Page, err error) {
 	first, next := p.it.First, p.it.Next
 	if p.q.Reverse {
 		first, next = p.it.Last, p.it.Prev
@@ -141,7 +141,7 @@ func (p *pager) page() (page store.Page, err error) {
 			page.Next = &last
 			break
 		}
-		row, at, err := p.row()
+		row, at, err := p.readRow()
 		if err != nil {
 			return store.Page{}, err
 		}
@@ -165,8 +165,8 @@ func (p *pager) inSegment() (bool, error) {
 	return p.q.InSegment(key.Partition), nil
 }
 
-// row reads the row at which the iterator is.
-func (p *pager) row() (row value.Item, at store.Cursor, err error) {
+// readRow reads the row at which the iterator is.
+func (p *pager) readRow() (row value.Item, at store.Cursor, err error) {
 	key := p.it.Key()
 	rest := key[p.space:]
 	if p.ix != nil {
@@ -181,7 +181,7 @@ func (p *pager) row() (row value.Item, at store.Cursor, err error) {
 	if err != nil {
 		return nil, at, fmt.Errorf("key %x: %w", key, err)
 	}
-	stored, err := p.stored(rowKey)
+	stored, err := p.storedForm(rowKey)
 	if err == nil && stored == nil {
 		return p.keysOnly(at), at, nil
 	}
@@ -194,8 +194,8 @@ func (p *pager) row() (row value.Item, at store.Cursor, err error) {
 	return row, at, nil
 }
 
-// stored is the row's stored form, nil if the index holds only keys.
-func (p *pager) stored(rowKey []byte) ([]byte, error) {
+// storedForm is the row's stored form, nil if the index holds only keys.
+func (p *pager) storedForm(rowKey []byte) ([]byte, error) {
 	switch {
 	case p.ix == nil:
 		return p.it.ValueAndErr()

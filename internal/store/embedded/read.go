@@ -20,7 +20,7 @@ import (
 func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsGet, Rows: len(refs)})
 	defer func() { end(err) }()
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	defer s.gate.RUnlock()
@@ -28,7 +28,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err 
 	var missing []missed
 	var key []byte
 	for i := range refs {
-		tab, err := s.table(refs[i].Table)
+		tab, err := s.tableNamed(refs[i].Table)
 		if err != nil {
 			return nil, fmt.Errorf("get: %w", err)
 		}
@@ -51,7 +51,7 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err 
 	}
 	slices.SortFunc(missing, func(a, b missed) int { return bytes.Compare(a.key, b.key) })
 	// Make the reader only now, so that it reads nothing older than since.
-	r, err := s.reader(len(missing))
+	r, err := s.newReader(len(missing))
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
@@ -86,9 +86,9 @@ type reader struct {
 // each.
 const manyKeys = 4
 
-// reader makes a reader. For few keys it reads each key as it is when it is asked for;
+// newReader makes a reader. For few keys it reads each key as it is when it is asked for;
 // for many, all as they are now.
-func (s *Store) reader(keys int) (reader, error) {
+func (s *Store) newReader(keys int) (reader, error) {
 	r := reader{db: s.db}
 	if keys < manyKeys {
 		return r, nil

@@ -95,7 +95,7 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	n := p.count(hash)
 	n.changes++
 	n.commits++
-	c.keys.add(hash)
+	c.keys.addKey(hash)
 	p.forget(key)
 }
 

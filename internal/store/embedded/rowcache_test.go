@@ -134,11 +134,11 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	ws := []store.Write{set("a", 2), set("b", 2)}
 	b := newBatch(s, len(ws))
 	for i := range ws {
-		failtest.On(t, b.add(&ws[i]))
+		failtest.On(t, b.addWrite(&ws[i]))
 	}
-	failtest.On(t, b.begin(false))
+	failtest.On(t, b.lockAndRead(false))
 	for i := range ws {
-		b.step(i, &store.Outcome{})
+		b.applyStep(i, &store.Outcome{})
 	}
 	if a, b := read("a"), read("b"); a != "1" || b != "1" {
 		t.Errorf("before the commit they are %s and %s", a, b)
@@ -153,8 +153,8 @@ func TestCommitShowsAtOnce(t *testing.T) {
 			t.Errorf("after the commit they are %s and %s", a, b)
 		}
 	}
-	b.end()
-	b.release()
+	b.unlockRows()
+	b.releaseMemory()
 	if a, b := read("a"), read("b"); a != "2" || b != "2" {
 		t.Errorf("at the end they are %s and %s", a, b)
 	}

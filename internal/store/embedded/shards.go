@@ -49,7 +49,7 @@ func (s *Store) loadShard(tab *table, sh *shard) error {
 // lastRecord is the number of the shard's last record up to a number, 0 if there is
 // none.
 func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
-	w, err := s.walk(tab, sh.ID, sh.trimmed.Load()+1, upTo)
+	w, err := s.newWalker(tab, sh.ID, sh.trimmed.Load()+1, upTo)
 	if err != nil {
 		return 0, err
 	}
@@ -64,17 +64,17 @@ func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
 // space is freed when all shards of the table have been trimmed past their segment. A
 // crash may undo a trim as a whole: then the records can be read again.
 func (s *Store) Trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
-	return store.Wrap(s.trim(ctx, tableName, shardName, upTo), "trimming the stream")
+	return store.Wrap(s.trimShard(ctx, tableName, shardName, upTo), "trimming the stream")
 }
 
-// trim deletes the records of a shard up to a position. Mark and deletion are one commit, which
+// trimShard deletes the records of a shard up to a position. Mark and deletion are one commit, which
 // is not synced: after a power cut the records may be there again.
-func (s *Store) trim(ctx context.Context, tableName, shardName string, upTo events.Position) error {
-	if err := s.enter(ctx); err != nil {
+func (s *Store) trimShard(ctx context.Context, tableName, shardName string, upTo events.Position) error {
+	if err := s.beginOperation(ctx); err != nil {
 		return err
 	}
 	defer s.gate.RUnlock()
-	tab, sh, err := s.shard(tableName, shardName)
+	tab, sh, err := s.findShard(tableName, shardName)
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ func (t *table) trimmed(visible uint64) uint64 {
 // Horizon returns the position after which a shard still has all its records. Read
 // after it to get everything that is left.
 func (s *Store) Horizon(ctx context.Context, tableName, shardName string) (events.Position, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return events.Position{}, fmt.Errorf("horizon: %w", err)
 	}
 	defer s.gate.RUnlock()
-	_, sh, err := s.shard(tableName, shardName)
+	_, sh, err := s.findShard(tableName, shardName)
 	if err != nil {
 		return events.Position{}, fmt.Errorf("horizon: %w", err)
 	}
@@ -135,11 +135,11 @@ func (s *Store) Tip() store.Tip {
 
 // Streams returns none: a table has only one stream.
 func (s *Store) Streams(ctx context.Context, tableName string, _ ...string) ([]string, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
 	defer s.gate.RUnlock()
-	_, err := s.table(tableName)
+	_, err := s.tableNamed(tableName)
 	return nil, err
 }
 
@@ -154,11 +154,11 @@ func (s *Store) Continues(ctx context.Context, tableName, _, _ string) (bool, er
 // Whole says that the stream has every change of the table since it was made: it was switched on
 // with the table, and nothing was trimmed.
 func (s *Store) Identity(ctx context.Context, tableName string) (store.Identity, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return store.Identity{}, fmt.Errorf("identity: %w", err)
 	}
 	defer s.gate.RUnlock()
-	tab, err := s.table(tableName)
+	tab, err := s.tableNamed(tableName)
 	if err != nil {
 		return store.Identity{}, fmt.Errorf("identity: %w", err)
 	}
@@ -187,29 +187,29 @@ func (s *Store) Split(ctx context.Context, tableName, shardName string) error {
 	if s.closed {
 		return fmt.Errorf("split: %w", store.ErrClosed)
 	}
-	tab, sh, err := s.shard(tableName, shardName)
+	tab, sh, err := s.findShard(tableName, shardName)
 	if err != nil {
 		return fmt.Errorf("split: %w", err)
 	}
 	if sh.Closed || sh.Low == sh.High {
 		return fmt.Errorf("split: table %s, shard %s cannot be split", tableName, shardName)
 	}
-	if err := s.split(tab, sh); err != nil {
+	if err := s.splitShard(tab, sh); err != nil {
 		return fmt.Errorf("split: table %s, shard %s: %w", tableName, shardName, err)
 	}
 	tab.changed.wake()
 	return nil
 }
 
-// split changes memory only after the change is on disk.
-func (s *Store) split(tab *table, sh *shard) error {
+// splitShard changes memory only after the change is on disk.
+func (s *Store) splitShard(tab *table, sh *shard) error {
 	before, lastShard := tab.meta.Shards, s.catalog.LastShard
 	children := s.catalog.newShards(2, sh.Low, sh.High, sh.ID, s.numbers.visible.Load())
 	sh.Closed = true
 	tab.meta.Shards = append(slices.Clone(before), children...)
 	b := s.db.NewBatch()
 	defer b.Close()
-	err := s.catalog.save(b)
+	err := s.catalog.saveCatalog(b)
 	if err == nil {
 		err = b.Commit(pebble.Sync)
 	}

@@ -17,13 +17,13 @@ const readBytes = store.PageBytes
 // shardOf is the open shard for a row's partition.
 func (t *table) shardOf(k store.Key) *shard {
 	var buf [128]byte
-	h := hash(appendKeyValue(buf[:0], k.Partition))
+	h := hashPartition(appendKeyValue(buf[:0], k.Partition))
 	return seq.Find(t.meta.Shards, func(s *shard) bool { return !s.Closed && s.Low <= h && h <= s.High }) // not reached: open shards cover every hash
 }
 
-// hash spreads partition keys over shards and must never change: FNV-1a, mixed once
+// hashPartition spreads partition keys over shards and must never change: FNV-1a, mixed once
 // more because its high bits are poor for short keys.
-func hash(b []byte) uint64 {
+func hashPartition(b []byte) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range b {
 		h = (h ^ uint64(c)) * 1099511628211
@@ -45,11 +45,11 @@ func shardName(id uint32) string {
 // Shards lists a table's shards, parents before children. Those that were
 // divided stay on the list, closed, so a reader that stood in one finds its children.
 func (s *Store) Shards(ctx context.Context, name string) ([]store.Shard, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
 	}
 	defer s.gate.RUnlock()
-	tab, err := s.table(name)
+	tab, err := s.tableNamed(name)
 	if err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
 	}
@@ -60,9 +60,9 @@ func (s *Store) Shards(ctx context.Context, name string) ([]store.Shard, error) 
 	return out, nil
 }
 
-// shard finds a table's shard by its name.
-func (s *Store) shard(tableName, name string) (*table, *shard, error) {
-	tab, err := s.table(tableName)
+// findShard finds a table's shard by its name.
+func (s *Store) findShard(tableName, name string) (*table, *shard, error) {
+	tab, err := s.tableNamed(tableName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -84,32 +84,32 @@ func (s *Store) Read(ctx context.Context, tableName, shardName string, after eve
 // readShard is Read, with the store kept open meanwhile. End is true with each page that reaches
 // the last record of a closed shard, an empty one too.
 func (s *Store) readShard(ctx context.Context, tableName, shardName string, after events.Position, limit int) (out store.Records, err error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return out, err
 	}
 	defer s.gate.RUnlock()
-	tab, sh, err := s.shard(tableName, shardName)
+	tab, sh, err := s.findShard(tableName, shardName)
 	if err != nil {
 		return out, err
 	}
-	page, more, err := s.page(tab, sh, after, limit)
+	page, more, err := s.readRecords(tab, sh, after, limit)
 	if err != nil {
 		return out, fmt.Errorf("table %s, shard %s: %w", tab.Name, shardName, err)
 	}
 	return store.Records{Records: page, End: sh.Closed && !more, More: more}, nil
 }
 
-// page reads records of a shard: from memory if possible, or else from the store.
+// readRecords reads records of a shard: from memory if possible, or else from the store.
 // It is ErrTrimmed, not an empty page, where records behind the position are gone.
-func (s *Store) page(tab *table, sh *shard, after events.Position, limit int) (page []events.Record, more bool, err error) {
+func (s *Store) readRecords(tab *table, sh *shard, after events.Position, limit int) (page []events.Record, more bool, err error) {
 	low, high := numberAfter(after), s.numbers.visible.Load()
 	if sh.last.Load() < low {
 		return nil, false, sh.missing(after)
 	}
-	if page, more, known := s.tail.read(sh, low, high, limit); known {
+	if page, more, known := s.tail.readRecords(sh, low, high, limit); known {
 		return page, more, sh.missing(after)
 	}
-	w, err := s.walk(tab, sh.ID, low, high)
+	w, err := s.newWalker(tab, sh.ID, low, high)
 	if err != nil {
 		return nil, false, err
 	}
@@ -148,7 +148,7 @@ func readPage(w *walker, limit int) (page []events.Record, more bool, err error)
 		if len(page) >= limit || size > readBytes {
 			return page, true, nil
 		}
-		r, n, err := w.record()
+		r, n, err := w.decodeRecord()
 		if err != nil {
 			return nil, false, fmt.Errorf("record %d: %w", w.seq, err)
 		}
@@ -158,9 +158,9 @@ func readPage(w *walker, limit int) (page []events.Record, more bool, err error)
 	return page, false, w.err
 }
 
-// record decodes the record at which the walker is, and returns its stored size.
+// decodeRecord decodes the record at which the walker is, and returns its stored size.
 // The bytes are copied, so the record may be kept.
-func (w *walker) record() (r events.Record, size int, err error) {
+func (w *walker) decodeRecord() (r events.Record, size int, err error) {
 	stored, err := w.it.ValueAndErr()
 	if err != nil {
 		return r, 0, err
@@ -178,7 +178,7 @@ func (s *Store) Changed(tableName string) (<-chan struct{}, error) {
 	if s.closed {
 		return nil, store.ErrClosed
 	}
-	tab, err := s.table(tableName)
+	tab, err := s.tableNamed(tableName)
 	if err != nil {
 		return nil, err
 	}

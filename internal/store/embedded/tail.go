@@ -33,9 +33,9 @@ type tailRecord struct {
 	bytes  int
 }
 
-// add adds the records of a committed batch, before they become visible. It owns the
+// addRecords adds the records of a committed batch, before they become visible. It owns the
 // slice from then on.
-func (t *tail) add(run []tailRecord) {
+func (t *tail) addRecords(run []tailRecord) {
 	if len(run) == 0 {
 		return
 	}
@@ -69,8 +69,8 @@ func sizeOf(run []tailRecord) (n int) {
 	return n
 }
 
-// lose says that some records up to a number may be in the store but not here.
-func (t *tail) lose(upTo uint64) {
+// noteLost says that some records up to a number may be in the store but not here.
+func (t *tail) noteLost(upTo uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.runs) > 0 {
@@ -79,9 +79,9 @@ func (t *tail) lose(upTo uint64) {
 	t.from = max(t.from, upTo)
 }
 
-// read returns up to limit records of a shard, from low to high, and whether there are
+// readRecords returns up to limit records of a shard, from low to high, and whether there are
 // more; known is false if the store must be asked.
-func (t *tail) read(sh *shard, low, high uint64, limit int) (page []events.Record, more, known bool) {
+func (t *tail) readRecords(sh *shard, low, high uint64, limit int) (page []events.Record, more, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if low <= t.from {

@@ -15,9 +15,9 @@ func TestTailPages(t *testing.T) {
 	record := func(seq uint64, sh *shard, size int) tailRecord {
 		return tailRecord{seq: seq, shard: sh, record: events.Record{Position: events.PositionOf(seq)}, bytes: size}
 	}
-	tail.add([]tailRecord{record(10, a, 1), record(11, b, 1), record(13, a, 1)})
-	tail.add([]tailRecord{record(20, b, 1), record(21, b, 1)})
-	tail.add([]tailRecord{record(30, a, readBytes+1), record(31, a, 1)})
+	tail.addRecords([]tailRecord{record(10, a, 1), record(11, b, 1), record(13, a, 1)})
+	tail.addRecords([]tailRecord{record(20, b, 1), record(21, b, 1)})
+	tail.addRecords([]tailRecord{record(30, a, readBytes+1), record(31, a, 1)})
 	for _, c := range []struct {
 		sh        *shard
 		low, high uint64
@@ -35,7 +35,7 @@ func TestTailPages(t *testing.T) {
 		{b, 22, 31, 9, "[] more false known true"},
 		{b, 9, 31, 9, "[] more false known false"},
 	} {
-		page, more, known := tail.read(c.sh, c.low, c.high, c.limit)
+		page, more, known := tail.readRecords(c.sh, c.low, c.high, c.limit)
 		at := []uint64{}
 		for i := range page {
 			at = append(at, page[i].Position.Uint64())

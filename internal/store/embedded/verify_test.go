@@ -62,7 +62,7 @@ func show(it value.Item) string {
 // scan calls do for each key under a prefix.
 func scan(t testing.TB, s *Store, prefix []byte, do func(k, v []byte)) {
 	t.Helper()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(bytes.Clone(prefix))})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: keyAfter(bytes.Clone(prefix))})
 	failtest.On(t, err)
 	defer it.Close()
 	for ok := it.First(); ok; ok = it.Next() {
@@ -94,7 +94,7 @@ func verifyIndexes(t testing.TB, s *Store, tab *table, rows map[string]value.Ite
 		want := map[string]bool{}
 		for _, row := range rows {
 			id, _ := tab.KeyOf(row)
-			if entry, ok, err := ix.entry(tab.keyValues(nil, row)); ok && err == nil {
+			if entry, ok, err := ix.entryKey(tab.keyValues(nil, row)); ok && err == nil {
 				want[string(appendEntryKey(nil, ix, entry, id))] = true
 			}
 		}

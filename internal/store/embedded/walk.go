@@ -13,9 +13,9 @@ type walker struct {
 	err   error
 }
 
-// walk returns a walker before the shard's records with numbers from low to high. The
+// newWalker returns a walker before the shard's records with numbers from low to high. The
 // caller must close it.
-func (s *Store) walk(tab *table, shard uint32, low, high uint64) (*walker, error) {
+func (s *Store) newWalker(tab *table, shard uint32, low, high uint64) (*walker, error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: appendRecordKey(nil, tab, shard, min(low, maxNumber)),
 		UpperBound: append(appendRecordKey(nil, tab, shard, min(high, maxNumber)), 0),

@@ -47,30 +47,30 @@ func (s *Store) writeChunk(ctx context.Context, ws []store.Write, out []store.Ou
 // tryChunk executes a chunk in one batch. fits is false, and nothing was written, if
 // the chunk's rows are too large for one batch.
 func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outcome) (fits bool, err error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return true, err
 	}
 	defer s.gate.RUnlock()
 	b := newBatch(s, len(ws))
-	defer b.release()
+	defer b.releaseMemory()
 	for i := range ws {
-		if err := b.add(&ws[i]); err != nil {
+		if err := b.addWrite(&ws[i]); err != nil {
 			out[i].Err = ws[i].Failed(err)
 		}
 	}
-	switch err := b.begin(len(ws) > 1); {
+	switch err := b.lockAndRead(len(ws) > 1); {
 	case err == errTooMuch:
 		return false, nil
 	case err != nil:
 		return true, err
 	}
-	defer b.end()
+	defer b.unlockRows()
 	for i := range ws {
 		if out[i].Err != nil {
 			continue
 		}
-		b.step(i, &out[i])
-		if b.size() > chunkBytes {
+		b.applyStep(i, &out[i])
+		if b.commitSize() > chunkBytes {
 			if err := b.commit(); err != nil {
 				return true, err
 			}
@@ -88,31 +88,31 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsTransact, Of: ws})
 	defer func() { end(err) }()
-	return store.Wrap(s.transact(ctx, ws), "transact")
+	return store.Wrap(s.applyTransaction(ctx, ws), "transact")
 }
 
-// transact applies all writes or none, in one commit. When it returns, the commit is in the log;
+// applyTransaction applies all writes or none, in one commit. When it returns, the commit is in the log;
 // Sync makes it durable.
-func (s *Store) transact(ctx context.Context, ws []store.Write) error {
+func (s *Store) applyTransaction(ctx context.Context, ws []store.Write) error {
 	if len(ws) > store.MaxTransact {
 		return fmt.Errorf("%w: %d writes, the limit is %d", store.ErrRefused, len(ws), store.MaxTransact)
 	}
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginOperation(ctx); err != nil {
 		return err
 	}
 	defer s.gate.RUnlock()
 	b := newBatch(s, len(ws))
-	defer b.release()
+	defer b.releaseMemory()
 	b.checks = true
 	for i := range ws {
-		if err := b.add(&ws[i]); err != nil {
+		if err := b.addWrite(&ws[i]); err != nil {
 			return ws[i].Failed(err)
 		}
 	}
-	if err := b.begin(false); err != nil {
+	if err := b.lockAndRead(false); err != nil {
 		return err
 	}
-	defer b.end()
+	defer b.unlockRows()
 	if len(b.slots) < len(ws) {
 		return fmt.Errorf("%w: a key occurs twice", store.ErrRefused)
 	}
@@ -120,7 +120,7 @@ func (s *Store) transact(ctx context.Context, ws []store.Write) error {
 	for i := range ws {
 		var out store.Outcome
 		old := b.slotOf[i].nowItem
-		if b.step(i, &out); out.Err != nil {
+		if b.applyStep(i, &out); out.Err != nil {
 			return out.Err
 		}
 		size += max(old.Size(), b.slotOf[i].nowItem.Size())
