@@ -62,7 +62,7 @@ type flush struct {
 	hurry          func()    // ends the time of these
 
 	done    chan struct{}
-	adds    []runner.Result // to those of the pieces
+	adds    []runner.Result // to those of the pages
 	pending int
 	err     error
 }

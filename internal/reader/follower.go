@@ -89,7 +89,7 @@ func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
 	log.Warn("not everything could be derived", said...)
 }
 
-// asApplied describes what was applied of a piece.
+// asApplied describes what was applied of a page.
 func (p *shardPage) asApplied() Applied {
 	a := Applied{Table: p.shardName.table, Result: p.counts, Records: len(p.page.Records), Pending: p.pending, Trace: p.trace}
 	for i := range p.page.Records {
@@ -418,7 +418,7 @@ func waitForChange(ctx context.Context, changed []<-chan struct{}, until <-chan 
 type shardPage struct {
 	shardName
 	table   *model.Table
-	above   []string        // the listed shards that the piece's shard descends from
+	above   []string        // the listed shards that the page's shard descends from
 	from    events.Position // behind which the page was read
 	page    store.Records
 	read    time.Time
@@ -433,7 +433,7 @@ func (p *shardPage) checkpointAfter() events.Position {
 	return p.page.Records[len(p.page.Records)-1].Position
 }
 
-// shortKey is the short key of the piece's shard.
+// shortKey is the short key of the page's shard.
 func (p *shardPage) shortKey() string { return owntable.ShardKey(p.shardName.table, p.shard) }
 
 // readPass reads a page of each shard and applies the pages. It reads a child shard only when
@@ -559,7 +559,7 @@ func (c *consumer) forgetShards(known map[shardName]bool) {
 }
 
 // readPage reads the next page of a shard, of at least so many records if there are more.
-// A shard that another process has, or that ended, gives an empty piece and no error.
+// A shard that another process has, or that ended, gives an empty page and no error.
 func (c *consumer) readPage(ctx context.Context, t *model.Table, at shardName, least int) (shardPage, error) {
 	p := shardPage{shardName: at, table: t}
 	if c.ended[at] {

@@ -15,10 +15,10 @@ func (c *consumer) keepsOrder() bool {
 	return !is && len(c.Runner.Orders()) > 0
 }
 
-// inOrder cuts the pieces down to the position up to which every shard has been read.
-// Other processes wrote while the pieces were read, so it reads those that were not cut
+// inOrder cuts the pages down to the position up to which every shard has been read.
+// Other processes wrote while the pages were read, so it reads those that were not cut
 // again, and then uses nothing beyond what was seen at first. If a stream's positions
-// have no order between shards, its pieces are applied too, each in its own order.
+// have no order between shards, its pages are applied too, each in its own order.
 func (c *consumer) inOrder(ctx context.Context, pieces []shardPage) ([]shardPage, error) {
 	var upTo events.Position
 	for _, p := range pieces {
@@ -49,8 +49,8 @@ func (c *consumer) inOrder(ctx context.Context, pieces []shardPage) ([]shardPage
 	return cutPages(pieces, upTo), nil
 }
 
-// cutPages drops records above a position, and then pieces without records.
-// It reuses the slice of pieces. A piece that loses records no longer ends its shard.
+// cutPages drops records above a position, and then pages without records.
+// It reuses the slice of pages. A page that loses records no longer ends its shard.
 func cutPages(pieces []shardPage, upTo events.Position) []shardPage {
 	out := pieces[:0]
 	for _, p := range pieces {
@@ -66,7 +66,7 @@ func cutPages(pieces []shardPage, upTo events.Position) []shardPage {
 	return out
 }
 
-// run is a part of a piece's changes.
+// run is a part of a page's changes.
 type run struct{ piece, from, to int }
 
 // splitRuns divides batches of several shards into parts, so that the changes whose order matters come in the order of their

@@ -66,8 +66,8 @@ func (c *consumer) admitPages(ctx context.Context, pieces []shardPage) (*admitte
 	return nil, false, errors.New("the catalog of the model changes all the time, or was replaced by an older one")
 }
 
-// takeFence returns the fence of a piece's checkpoint, which it takes first where that has not
-// been done for the view, and cuts for builds that count something of the piece by position.
+// takeFence returns the fence of a page's checkpoint, which it takes first where that has not
+// been done for the view, and cuts for builds that count something of the page by position.
 func (c *consumer) takeFence(ctx context.Context, p *shardPage, row owntable.CatalogRow) (contribution.Fence, error) {
 	if len(row.Builds) == 0 {
 		return c.floors[p.shardName], nil
@@ -116,7 +116,7 @@ func (c *consumer) takeFence(ctx context.Context, p *shardPage, row owntable.Cat
 	return contribution.Fence{}, fmt.Errorf("the checkpoint of shard %s of %s changes all the time", p.shard, p.shardName.table)
 }
 
-// cutFence is Cut by the records of the piece.
+// cutFence is CutFence by the records of the page.
 func (p *shardPage) cutFence(row owntable.CatalogRow, f contribution.Fence, checkpoint events.Position) contribution.Fence {
 	return CutFence(row, f, checkpoint, false, func(yield func(*events.Record) bool) {
 		for i := range p.page.Records {
