@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -47,17 +46,14 @@ var (
 func (a *alarm) anchor() string { return strings.ReplaceAll(strings.ToLower(a.Runbook), " ", "-") }
 
 // metric is a metric of CloudWatch.
-// At most one of Function, Queue and Table with Function decides the dimensions; without any it is of the account.
+// Without a function and a queue it is of the account. In weir's own namespace it is of the function's model.
 type metric struct {
 	Namespace, Name, Statistic string
 	// One of the following says what it is of.
 	Function *Function
 	Queue    string // a resource
-	Table    *Table // with the function of the group: weir's own metrics, and those of its mapping of the table's stream
+	Table    *Table // with a function: of its mapping of the table's stream
 }
-
-// ofMapping reports whether it is a metric of an event source mapping.
-func (m *metric) ofMapping() bool { return m.Table != nil && m.Namespace == lambdaMetrics }
 
 // mappingID is the resource of a function's event source mapping of the stream of a table.
 func (f *Function) mappingID(t *Table) string { return f.ID + t.ID + "Stream" }
@@ -123,28 +119,29 @@ func (m *Model) alarms() (out []alarm) {
 // commandAge is the age in seconds at which a command has waited too long: it was tried at least twice.
 const commandAge = 600
 
-// own are the alarms on what the function itself reports, and on what its mappings count.
-// There is one of each kind for each table.
+// own are the alarms on what the function itself reports, one of each kind for the model, and on what its mappings count, one for
+// each table.
 func (m *Model) own(f *Function) (out []alarm) {
-	for _, t := range m.Tables {
-		for _, a := range []alarm{
-			{Metric: metric{Name: "Lag", Statistic: "Maximum"}, Runbook: "Nothing is read", Threshold: retention / 4, When: silent,
-				Help: "Table %s is not read for 6 hours, or nothing says how far it is read (model %s)."},
-			{Metric: metric{Name: "OpenDeadLetters", Statistic: "Maximum"}, Runbook: "Records cannot be applied", Threshold: 1, When: standing,
-				Help: "Records of table %s could not be applied, and wait (model %s)."},
-			{Metric: metric{Name: "Refused", Statistic: "Sum"}, Runbook: "A table refuses calls", Threshold: 1, When: happened,
-				Help: "Table %s refuses calls, so records of model %s wait."},
-			{Metric: metric{Name: "Throttled", Statistic: "Sum"}, Runbook: "A table is throttled", Threshold: 1, When: lasting,
-				Help: "DynamoDB refuses writes that records of table %s need (model %s)."},
-			{Metric: metric{Name: "OutOfOrder", Statistic: "Sum"}, Runbook: "Events are out of order", Threshold: 1, When: happened,
-				Help: "Events of table %s were refused (model %s)."},
-			{ID: "Dropped", Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum"}, Runbook: "Lambda gave records up", Threshold: 1, When: happened,
-				Help: "Lambda gave up records of table %s (model %s)."},
-		} {
-			a.ID, a.Help = f.ID+t.ID+cmp.Or(a.ID, a.Metric.Name), fmt.Sprintf(a.Help, t.Def.Name, m.Name)
-			a.Metric.Namespace, a.Metric.Function, a.Metric.Table = cmp.Or(a.Metric.Namespace, namespace), f, t
-			out = append(out, a)
-		}
+	for _, a := range []alarm{
+		{Metric: metric{Name: "Lag", Statistic: "Maximum"}, Runbook: "Nothing is read", Threshold: retention / 4, When: silent,
+			Help: "A table of model %s is not read for 6 hours, or nothing says how far it is read."},
+		{Metric: metric{Name: "OpenDeadLetters", Statistic: "Maximum"}, Runbook: "Records cannot be applied", Threshold: 1, When: standing,
+			Help: "Records of model %s could not be applied, and wait."},
+		{Metric: metric{Name: "Refused", Statistic: "Sum"}, Runbook: "A table refuses calls", Threshold: 1, When: happened,
+			Help: "A table refuses calls, so records of model %s wait."},
+		{Metric: metric{Name: "Throttled", Statistic: "Sum"}, Runbook: "A table is throttled", Threshold: 1, When: lasting,
+			Help: "DynamoDB refuses writes that records of model %s need."},
+		{Metric: metric{Name: "OutOfOrder", Statistic: "Sum"}, Runbook: "Events are out of order", Threshold: 1, When: happened,
+			Help: "Events of model %s were refused."},
+	} {
+		name := a.Metric.Name
+		a.ID, a.Help = f.ID+name, fmt.Sprintf(a.Help+" The largest %s by Table in the log of %s names the table.", m.Name, name, f.log())
+		a.Metric.Namespace, a.Metric.Function = namespace, f
+		out = append(out, a)
 	}
-	return out
+	return append(out, seq.Map(m.Tables, func(t *Table) alarm {
+		return alarm{ID: f.ID + t.ID + "Dropped", Runbook: "Lambda gave records up", Threshold: 1, When: happened,
+			Help:   fmt.Sprintf("Lambda gave up records of table %s (model %s).", t.Def.Name, m.Name),
+			Metric: metric{Namespace: lambdaMetrics, Name: "DroppedEventCount", Statistic: "Sum", Function: f, Table: t}}
+	})...)
 }

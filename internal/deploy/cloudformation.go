@@ -149,7 +149,7 @@ func (s *stack) conditions() node {
 		is("Shifts"+paramQueries, tagged("And", short(list(tagged("Condition", "Shifts"), equals(paramQueries, "true"))))),
 		is("HasVpc", not(tagged("Equals", short(list(tagged("Join", short(list("", ref(paramSubnets)))), ""))))),
 	}
-	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")))
+	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")), is(paramMetrics+"Now", equals(paramMetrics, "true")))
 	if s.plan.searches() {
 		out = append(out, is("HasDomain", not(equals(paramDomain, ""))), is("HasSecret", not(equals(paramSecret, ""))))
 	}
@@ -421,12 +421,12 @@ func (s *stack) alarm(a alarm) {
 			return nil
 		case m.Queue != "":
 			return dims("QueueName", getAtt(m.Queue, "QueueName"))
-		case m.ofMapping():
+		case m.Table != nil:
 			return dims("EventSourceMappingUUID", ref(m.Function.mappingID(m.Table)))
-		case m.Table == nil:
+		case m.Namespace == lambdaMetrics:
 			return dims("FunctionName", ref(m.Function.ID))
 		default:
-			own := []any{"Model", m.Function.Model.Name, "Table", m.Table.Def.Name}
+			own := []any{"Model", m.Function.Model.Name}
 			return tagged("If", list("IsDefault", dims(own...), dims(append([]any{"Stage", ref(paramStage)}, own...)...)))
 		}
 	}()
@@ -448,7 +448,8 @@ func (s *stack) dashboard(m *Model) {
 			optional = append(optional, is(string(f.Process), either(f.When+"Now", ref(f.ID), "none")))
 		}
 	}
-	names := object(append(optional, is("Schema", either("IsDefault", "weir,Model,Table", "weir,Stage,Model,Table")), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
+	schema := func(by string) node { return either("IsDefault", "weir,"+by, "weir,Stage,"+by) }
+	names := object(append(optional, is("Schema", either(paramMetrics+"Now", schema("Model,Table"), schema("Model"))), is("Filter", either("IsDefault", "", sub(`Stage=\"${`+paramStage+`}\" `))))...)
 	s.add(m.ID+"Dashboard", "", "AWS::CloudWatch::Dashboard", is("Properties", object(
 		is("DashboardName", sub("weir-${"+paramStage+"}-"+m.Name)),
 		is("DashboardBody", tagged("Sub", list(text, names))))))

@@ -40,7 +40,14 @@ type Load struct {
 	Memory    float64 // of a function, in GB
 	Processes int     // that run; 0 is functions
 	EachEvent bool    // metrics are written for each event
+	ByTable   bool    // metrics are kept for each table too
 }
+
+// Counts of CloudWatch: metrics that a function writes, and alarms of a model that are not of a table.
+const ownMetrics, modelAlarms = 14.0, 16.0
+
+// beats is how often a second the process that reads writes the row of its lease, and one that stands by reads it.
+const beats = 5.0 / 30
 
 // seconds of a month.
 const month = 730 * 3600
@@ -66,6 +73,10 @@ func CostOf(m *model.Model, l Load) []Way {
 	events, records := l.events()
 	w := shapeOf(m)
 	each, tables := events*month, float64(len(m.Tables))
+	metrics, alarms := ownMetrics, modelAlarms+tables
+	if l.ByTable {
+		metrics += ownMetrics * tables
+	}
 	per := records / max(w.entities, 1)       // of an event for one derivation
 	targets := distinct(l.Targets, per)       // that they have together
 	rows := per * (sum(w.rows, l) + w.slow*3) // one by one, as every way writes them
@@ -77,12 +88,12 @@ func CostOf(m *model.Model, l Load) []Way {
 	one := per * (float64(len(w.rows)) + w.slow)
 	weir := Way{Name: "weir"}
 	if l.Processes > 0 {
-		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+1), WritePrice), millions("read units", each*reads, ReadPrice),
+		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+1)+beats*month, WritePrice), millions("read units", each*reads+float64(max(l.Processes-1, 0))*beats*month, ReadPrice),
 			millions("calls of GetRecords", l.polls()*month, poll), {"processes", float64(l.Processes), "tasks", float64(l.Processes) * process}}
 	} else {
 		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+2), WritePrice), millions("read units", each*reads+float64(l.Shards)*month/300, ReadPrice),
 			millions("invocations", each+month/60, invocation), l.duration(each, 2*targets*float64(len(w.tallies))+one+4), l.logs(events, tables),
-			{"metrics", 14 * tables, "metrics", 14 * tables * metricPrice}, {"alarms", 11 + 6*tables, "alarms", (11 + 6*tables) * alarmPrice}}
+			{"metrics", metrics, "metrics", metrics * metricPrice}, {"alarms", alarms, "alarms", alarms * alarmPrice}}
 	}
 	handler := func(name string, writes float64) Way {
 		return Way{Name: name, Lines: []Line{millions("write units", each*writes, WritePrice), millions("invocations", each, invocation), l.duration(each, marks+one),

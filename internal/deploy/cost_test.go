@@ -58,7 +58,7 @@ func TestShares(t *testing.T) {
 		t.Errorf("one target costs %v units a second in %v events", units(0)/month, events)
 	}
 	l.Processes, l.Shards, l.Writes = 1, 1000, 0
-	if idle := CostOf(m, l)[0]; math.Abs(idle.Dollars-(160*month*poll/1e6+process)) > 1e-6 || idle.Dollars > 100 {
+	if idle := CostOf(m, l)[0]; math.Abs(idle.Dollars-(160*month*poll/1e6+process+beats*month*WritePrice/1e6)) > 1e-6 || idle.Dollars > 100 {
 		t.Errorf("%+v", idle)
 	}
 	if few, many := (Load{Shards: 100}).polls(), (Load{Shards: 10000}).polls(); few != 100 || many != 1000 {

@@ -157,7 +157,7 @@ func functions(m *Model) []*Function {
 	// The URLs ask IAM, so the functions need no keys.
 	open := slices.Concat(common, []entry{is("WEIR_OPEN", "1")})
 	return []*Function{
-		{ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60, Env: slices.Concat(common, []entry{is("WEIR_DERIVE_IN", ref(paramDerive)), is("WEIR_LETTER_TTL", ref(paramLetters))}, cluster)},
+		{ID: m.ID + "Rows", Process: Rows, Model: m, Memory: 512, Timeout: 60, Env: slices.Concat(common, []entry{is("WEIR_DERIVE_IN", ref(paramDerive)), is("WEIR_LETTER_TTL", ref(paramLetters)), is("WEIR_METRICS", either(paramMetrics+"Now", "table", "minute"))}, cluster)},
 		{ID: m.ID + "Ingest", Process: Ingest, Model: m, Memory: 512, Timeout: 30, Env: open},
 		{ID: m.ID + "Query", Process: Query, Model: m, Memory: 512, Timeout: 30, Env: slices.Concat(open, []entry{is("WEIR_QUERIES", "1")}, cluster), When: paramQueries},
 	}

@@ -28,6 +28,7 @@ const (
 	paramTopic       = "AlarmTopicArn"
 	paramRunbook     = "RunbookUrl"
 	paramConcurrency = "ConcurrencyAlarm"
+	paramMetrics     = "TableMetrics"
 	paramArch        = "Architecture"
 	paramRelease     = "Release"
 	paramShift       = "Shift"
@@ -78,6 +79,7 @@ func parameters(p *Plan) []parameter {
 		parameter{Name: paramTopic, Pattern: arn, Help: "The SNS topic that alarms notify. Empty: none."},
 		parameter{Name: paramRunbook, Default: "operations.md", Pattern: `^[^#]+$`, Help: "The address of the page operations.md, as your people reach it. Each alarm names its section there."},
 		parameter{Name: paramConcurrency, Default: "800", Number: true, Help: "At how many concurrent executions of the account an alarm begins: 80 % of its limit, which doctor prints."},
+		parameter{Name: paramMetrics, Default: "false", Choices: []string{"true", "false"}, Help: "true for metrics of each table beside those of the model; CloudWatch charges each one."},
 		parameter{Name: paramArch, Default: "arm64", Choices: []string{"arm64", "x86_64"}, Help: "What the programs are built for."},
 		parameter{Name: "CodeBucket", Required: true, Help: "The bucket with the packages of the functions."},
 		parameter{Name: "ProjectorCode", Default: "projector.zip", Help: "The key of the projector's package."},

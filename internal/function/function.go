@@ -12,7 +12,9 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	runtime "github.com/aws/aws-lambda-go/lambda"
@@ -42,7 +44,7 @@ const (
 	envLetterTTL  = "WEIR_LETTER_TTL"   // how long dead letters have the rows that they are about
 	envBudget     = "WEIR_WRITE_BUDGET" // write units in a second on each table, of all invocations together
 	envTraces     = "WEIR_TRACES"       // otlp sends a trace of each event, by the OTEL_… variables
-	envMetrics    = "WEIR_METRICS"      // event writes metrics for each event, minute (the default) once a minute
+	envMetrics    = "WEIR_METRICS"      // minute (the default) writes metrics once a minute, event for each event; table keeps them for each table too
 	envData       = "WEIR_DATA"         // an embedded store instead of DynamoDB, for tests
 
 	envMemory = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE" // in MB, set by Lambda
@@ -159,12 +161,12 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 	})
 	h.Names = s.Names
 	called := s.Models[0].Model.Name
-	each := os.Getenv(envMetrics)
-	if each != "" && each != "event" && each != "minute" {
+	each, by, err := metricsOfEnvironment(at.Stage)
+	if err != nil {
 		s.Close()
-		return nil, nil, cli.Usage("%s is %q; it is event or minute", envMetrics, each)
+		return nil, nil, err
 	}
-	meter := &meter{in: at.Stage, model: called, every: each == "event", now: time.Now, write: func(b []byte) { stdout.Write(b) }, tables: map[string]*reported{}}
+	meter := &meter{by: by, model: called, every: each, now: time.Now, write: func(b []byte) { stdout.Write(b) }, tables: map[string]*reported{}}
 	var before budget.Use
 	h.Report = func(r lambda.Report) {
 		if r.Waits != nil {
@@ -190,7 +192,7 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 			log.Error("a scheduled invocation could not look or go on", "model", called, "error", t.Why)
 		}
 		for i := range t.Tables {
-			stdout.Write(gauges(at.Stage, s.Models[0].Model, &t, i, time.Now()))
+			stdout.Write(gauges(by, s.Models[0].Model, &t, i, time.Now()))
 		}
 		meter.flush()
 	}
@@ -224,11 +226,29 @@ func placeOfEnvironment(ctx context.Context, m *model.Model, log *slog.Logger) (
 	return models, system.Place{Data: data, AWS: data == "", OpenSearch: cluster, Stage: in.Deployment(), Log: log}, err
 }
 
-// gauges are what a look found of one table, as metrics does. A lag that is not known is left out, so that its alarm tells. What
-// waits of no table counts for the first one.
-func gauges(in stage.Stage, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
+// metricsOfEnvironment returns whether metrics are written for each event, and for which dimensions CloudWatch keeps them.
+func metricsOfEnvironment(in stage.Stage) (each bool, by dimensions, err error) {
+	by.stage = in
+	for word := range strings.SplitSeq(os.Getenv(envMetrics), ",") {
+		switch word {
+		case "", "minute":
+		case "event":
+			each = true
+		case "table":
+			by.tables = true
+		default:
+			return false, by, cli.Usage("%s is %q; it is minute, event, table or event,table", envMetrics, os.Getenv(envMetrics))
+		}
+	}
+	return each, by, nil
+}
+
+// gauges are what a look found of one table, as metrics does. The model has no lag while that of one of its tables is not known,
+// so that the alarm tells. What waits of no table counts for the first one.
+func gauges(by dimensions, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
 	is, of := map[string]int64{}, &t.Tables[i]
-	if of.Known {
+	known := !slices.ContainsFunc(t.Tables, func(w reader.Watched) bool { return !w.Known })
+	if known {
 		is["Lag"] = of.Lag.Milliseconds()
 	}
 	if t.Counted {
@@ -239,8 +259,11 @@ func gauges(in stage.Stage, m *model.Model, t *lambda.Tick, i int, now time.Time
 			}
 		}
 	}
-	line := logLine{in, map[string]any{"Model": m.Name, "Table": of.Table}}
-	return line.write(is, now)
+	b := by.line(m.Name, of.Table).write(by.sets(), is, now)
+	if by.tables && of.Known && !known {
+		b = append(b, by.line(m.Name, of.Table).write(by.sets()[1:], map[string]int64{"Lag": of.Lag.Milliseconds()}, now)...)
+	}
+	return b
 }
 
 // unitsOfEnvironment returns the write budget, 0 for any number of units.
@@ -316,51 +339,71 @@ func (i *invocations) count(ctx context.Context) error {
 
 // metrics is a report as a line of CloudWatch's embedded metric format, by which
 // whatever stands in a function's log becomes metrics. The table is the model's name of
-// it. A stage other than the default one is a dimension, since two stages of a model
-// would share their metrics otherwise.
+// it: where it is no dimension, the log says of which table a value is.
 // Which metrics there are is in package measures; values says what they are in one report.
-func metrics(in stage.Stage, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
-	line := logLine{in, map[string]any{"Model": model, "Table": r.Table}}
+func metrics(by dimensions, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
+	line := by.line(model, r.Table)
 	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
-		line.of["Derivations"] = r.By
+		line["Derivations"] = r.By
 	}
-	b := line.write(values(r, used), now)
+	b := line.write(by.sets(), values(r, used), now)
 	for _, table := range r.Refused { // it need not be the table of the event
-		line := logLine{in, map[string]any{"Model": model, "Table": table}}
-		b = append(b, line.write(map[string]int64{"Refused": 1}, now)...)
+		b = append(b, by.line(model, table).write(by.sets(), map[string]int64{"Refused": 1}, now)...)
 	}
 	return b
 }
 
-// logLine is a line of the log with the dimensions of its metrics.
-type logLine struct {
-	in stage.Stage
-	of map[string]any
+// dimensions are those of a function's metrics. CloudWatch keeps a metric of the model, in which it merges the lines of the tables by
+// the metric's statistic, and one of each table only if tables is set. A stage other than the default one is a dimension, since
+// two stages of a model would share their metrics otherwise.
+type dimensions struct {
+	stage  stage.Stage
+	tables bool
 }
 
-// write adds the metrics that have a value.
-func (l logLine) write(is map[string]int64, now time.Time) []byte {
-	type metric struct{ Name, Unit string }
-	by := []string{"Model", "Table"}
-	if !l.in.IsDefault() {
-		l.of["Stage"], by = l.in.Name, append([]string{"Stage"}, by...)
+// sets returns each set of dimensions: the one of the model, then the one of the table.
+func (d dimensions) sets() [][]string {
+	model := []string{"Model"}
+	if !d.stage.IsDefault() {
+		model = []string{"Stage", "Model"}
 	}
+	if !d.tables {
+		return [][]string{model}
+	}
+	return [][]string{model, append(slices.Clone(model), "Table")}
+}
+
+// line returns a line of the log without metrics.
+func (d dimensions) line(model, table string) logLine {
+	line := logLine{"Model": model, "Table": table}
+	if !d.stage.IsDefault() {
+		line["Stage"] = d.stage.Name
+	}
+	return line
+}
+
+// logLine is a line of the log: metrics, dimensions, and what else is to be found there.
+type logLine map[string]any
+
+// write adds the metrics that have a value, in each set of dimensions.
+func (l logLine) write(sets [][]string, is map[string]int64, now time.Time) []byte {
+	type metric struct{ Name, Unit string }
 	var all []metric
 	for _, m := range measures.All() {
 		for _, logged := range m.Log {
 			if n, has := is[logged.Name]; has {
-				l.of[logged.Name] = n
+				l[logged.Name] = n
 				all = append(all, metric{logged.Name, logged.Unit})
 			}
 		}
 	}
-	l.of["_aws"] = map[string]any{
+	l["_aws"] = map[string]any{
 		"Timestamp": now.UnixMilli(),
 		"CloudWatchMetrics": []any{map[string]any{
-			"Namespace": measures.Namespace, "Dimensions": [][]string{by}, "Metrics": all,
+			"Namespace": measures.Namespace, "Dimensions": sets, "Metrics": all,
 		}},
 	}
-	b, _ := json.Marshal(l.of) // of strings and numbers
+	b, _ := json.Marshal(l) // of strings and numbers
 	return append(b, '\n')
 }
 

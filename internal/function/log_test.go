@@ -5,16 +5,49 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"weir/internal/budget"
+	"weir/internal/failtest"
 	"weir/internal/lambda"
 	"weir/internal/measures"
 	"weir/internal/model"
 	"weir/internal/reader"
 	"weir/internal/stage"
 )
+
+// TestDimensions: a metric is one of the model, and of the table too if that is asked for. A lag that is not known of one table is not
+// known of the model; the others keep theirs.
+func TestDimensions(t *testing.T) {
+	prod := stage.Stage{Name: "prod"}
+	m := &model.Model{Name: "shop"}
+	tick := lambda.Tick{Tables: []reader.Watched{{Table: "orders", Lag: time.Second, Known: true}, {Table: "people"}}}
+	for _, c := range []struct {
+		metrics, dimensions string
+		lag                 bool
+	}{{"", `[["Stage","Model"]]`, false}, {"event,table", `[["Stage","Model"],["Stage","Model","Table"]]`, true}} {
+		t.Setenv(envMetrics, c.metrics)
+		each, by, err := metricsOfEnvironment(prod)
+		failtest.On(t, err)
+		if each != c.lag {
+			t.Errorf("%q: for each event: %v", c.metrics, each)
+		}
+		line := string(metrics(by, m.Name, lambda.Report{Table: "orders"}, budget.Use{}, time.Unix(1, 0)))
+		if !strings.Contains(line, `"Dimensions":`+c.dimensions+`,`) || !strings.Contains(line, `"Table":"orders"`) || !strings.Contains(line, `"Stage":"prod"`) {
+			t.Errorf("%q: %s", c.metrics, line)
+		}
+		line = string(gauges(by, m, &tick, 0, time.Unix(1, 0)))
+		if strings.Contains(line, `"Dimensions":[["Stage","Model","Table"]],"Metrics":[{"Name":"Lag"`) != c.lag || strings.Contains(line, `"Lag":1000`) != c.lag {
+			t.Errorf("%q: %s", c.metrics, line)
+		}
+	}
+	t.Setenv(envMetrics, "tables")
+	if _, _, err := metricsOfEnvironment(prod); err == nil {
+		t.Error("an unknown word is taken")
+	}
+}
 
 // TestLogIsTheList: the lines of an event and of a look have each metric of the list with its unit and no other, each with what the
 // report says of it.
@@ -34,7 +67,7 @@ func TestLogIsTheList(t *testing.T) {
 	}
 	var line, looked logLine
 	var all map[string]any
-	text, refused, _ := bytes.Cut(metrics(stage.Stage{}, "gallery", r, used, time.Unix(1, 0)), []byte("\n"))
+	text, refused, _ := bytes.Cut(metrics(dimensions{}, "gallery", r, used, time.Unix(1, 0)), []byte("\n"))
 	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +76,12 @@ func TestLogIsTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	tick := lambda.Tick{Tables: []reader.Watched{{Table: "gallery", Lag: 7 * time.Second, Known: true}}, Letters: map[string]int{"": 2, "gallery": 8}, Counted: true}
-	text = gauges(stage.Stage{}, m, &tick, 0, time.Unix(1, 0))
+	text = gauges(dimensions{}, m, &tick, 0, time.Unix(1, 0))
 	if err := errors.Join(json.Unmarshal(text, &looked), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
 	tick.Tables[0].Known = false
-	if text := gauges(stage.Stage{}, m, &tick, 0, time.Unix(1, 0)); bytes.Contains(text, []byte("Lag")) {
+	if text := gauges(dimensions{}, m, &tick, 0, time.Unix(1, 0)); bytes.Contains(text, []byte("Lag")) {
 		t.Errorf("a lag that is not known is said: %s", text)
 	}
 	is := map[string]float64{
@@ -73,7 +106,7 @@ func TestLogIsTheList(t *testing.T) {
 	if n != len(units) || n != len(is) || len(values(r, used))+2 != n {
 		t.Errorf("the line has %d metrics, the list %d: %v", len(units), n, units)
 	}
-	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model", "Table"}) {
+	if !slices.Equal(line.AWS.CloudWatchMetrics[0].Dimensions[0], []string{"Model"}) {
 		t.Errorf("the dimensions are %v", line.AWS.CloudWatchMetrics[0].Dimensions)
 	}
 	if !bytes.Contains(refused, []byte(`"Table":"shelves"`)) || !bytes.Contains(refused, []byte(`"Refused":1`)) || bytes.Contains(refused, []byte(`"Applied"`)) {

@@ -6,14 +6,13 @@ import (
 	"weir/internal/budget"
 	"weir/internal/lambda"
 	"weir/internal/runner"
-	"weir/internal/stage"
 )
 
 // meter writes what events report to the log, as metrics: a line a minute for each table, since a busy function has
 // several events a second, and CloudWatch charges by bytes. Its methods are called by one invocation at a time.
 // What it holds is lost if Lambda ends the process within the minute; nothing but metrics is.
 type meter struct {
-	in    stage.Stage
+	by    dimensions
 	model string
 	every bool // a line for each event
 	now   func() time.Time
@@ -58,7 +57,7 @@ func (m *meter) event(r lambda.Report, used budget.Use) {
 func (m *meter) flush() {
 	m.wrote = m.now()
 	for _, sum := range m.tables {
-		m.write(metrics(m.in, m.model, sum.Report, sum.used, m.wrote))
+		m.write(metrics(m.by, m.model, sum.Report, sum.used, m.wrote))
 	}
 	clear(m.tables)
 }

@@ -22,6 +22,7 @@ type costCommand struct {
 	Memory    float64   `env:"WEIR_COST_MEMORY" default:"512" placeholder:"MB" help:"Memory of the function (default ${default})."`
 	Processes int       `env:"WEIR_COST_PROCESSES" placeholder:"N" help:"Processes that run in place of functions, one that reads and others that stand by."`
 	EachEvent bool      `env:"WEIR_COST_EACH_EVENT" help:"The function writes metrics for each event (WEIR_METRICS=event)."`
+	ByTable   bool      `env:"WEIR_COST_BY_TABLE" help:"The function writes metrics of each table too (WEIR_METRICS=table)."`
 }
 
 // perSecond is a rate as people write it.
@@ -61,7 +62,7 @@ func (c *costCommand) Run(p *program) error {
 	if c.Shards < 1 || c.Processes < 0 || !is(c.Window, 0) || !is(c.Row, 0) || c.Row == 0 || !is(c.Memory, 128) || !is(c.Targets, 1) {
 		return usage("--shards and --targets are 1 or more, --row more than 0, --memory 128 or more, --window and --processes 0 or more, and none more than %.0f", most)
 	}
-	ways := deploy.CostOf(m, deploy.Load{Writes: float64(c.Writes), Shards: c.Shards, Window: c.Window, Targets: c.Targets, RowKB: c.Row, Memory: c.Memory / 1024, Processes: c.Processes, EachEvent: c.EachEvent})
+	ways := deploy.CostOf(m, deploy.Load{Writes: float64(c.Writes), Shards: c.Shards, Window: c.Window, Targets: c.Targets, RowKB: c.Row, Memory: c.Memory / 1024, Processes: c.Processes, EachEvent: c.EachEvent, ByTable: c.ByTable})
 	if c.Output != "text" {
 		return json.NewEncoder(p.stdout).Encode(ways)
 	}

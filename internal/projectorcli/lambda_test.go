@@ -358,7 +358,7 @@ func told(t *testing.T, f *lambdatest.Function) (sum counts) {
 		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Model != "gallery" || m.Table != "gallery" || m.Age <= 0 {
 			t.Fatalf("%s: %v", line, err)
 		}
-		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 12 || len(c[0].Dimensions[0]) != 2 {
+		if c := m.AWS.CloudWatchMetrics; len(c) != 1 || c[0].Namespace != "weir" || len(c[0].Metrics) != 12 || len(c[0].Dimensions) != 1 || len(c[0].Dimensions[0]) != 1 {
 			t.Fatal(line)
 		}
 		sum.Done += m.Applied + m.Skipped + m.Dead
