@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 port=${WEIR_LAMBDA_PORT:-8469}
-"${GO:-go}" test -tags lambda ./internal/system
+"${GO:-go}" test -tags lambda ./internal/system -run '^TestWithoutEmbedded$'
 endpoint=$(scripts/dynamodb-local.sh start "$port") || { code=$?; [ $code = 77 ] || exit $code; }
 trap 'scripts/dynamodb-local.sh stop "$port" || true' EXIT
 "${GO:-go}" run ./scripts/lambdasize -endpoint "${endpoint:-}" "$@"
