@@ -72,14 +72,14 @@ func ParseKinds(list string) ([]Kind, error) {
 	for _, name := range strings.Split(list, ",") {
 		k := Kind(strings.TrimSpace(name))
 		if !slices.Contains(Kinds, k) {
-			return nil, fmt.Errorf("there is no fault %q; there are %s", k, join(Kinds))
+			return nil, fmt.Errorf("there is no fault %q; there are %s", k, joinKinds(Kinds))
 		}
 		out = append(out, k)
 	}
 	return out, nil
 }
 
-func join(kinds []Kind) string {
+func joinKinds(kinds []Kind) string {
 	var out []string
 	for _, k := range kinds {
 		out = append(out, string(k))
@@ -161,27 +161,27 @@ func newSpells(seed uint64) *spells {
 	return &spells{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
 }
 
-// turn goes on to the next turn, and ends the spell if it was the last one.
-func (f *faults) turn() {
+// nextTurn goes on to the next turn, and ends the spell if it was the last one.
+func (f *faults) nextTurn() {
 	switch f.spells.turns--; {
 	case f.spells.turns > 0:
 	case f.fair:
 		f.fair, f.spells.turns = false, 1+f.spells.d.n(f.spells.rough)
 	default:
-		f.clears()
+		f.beginQuiet()
 	}
 }
 
-// clears begins a quiet spell.
-func (f *faults) clears() { f.fair, f.spells.turns = true, 1+f.spells.d.n(f.spells.fair) }
+// beginQuiet begins a quiet spell.
+func (f *faults) beginQuiet() { f.fair, f.spells.turns = true, 1+f.spells.d.n(f.spells.fair) }
 
 // strike reports whether a fault strikes here and now.
-func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
+func (f *faults) strike(k Kind) bool { return f.strikeWeighted(k, 1) }
 
-// might is strike with a factor, for faults with more, or fewer, occasions than others. The
+// strikeWeighted is strike with a factor of its chance, for faults with more, or fewer, occasions than others. The
 // first fault of a kind in a run is more likely than later ones: so a kind with few
 // occasions strikes in most runs that may have it, and meets all other kinds.
-func (f *faults) might(k Kind, times float64) bool {
+func (f *faults) strikeWeighted(k Kind, times float64) bool {
 	p := f.rates[k] * times
 	if f.struck[k] == 0 {
 		p = max(p, min(soon, sooner*p))
@@ -199,11 +199,11 @@ func (f *faults) might(k Kind, times float64) bool {
 	return true
 }
 
-// happened counts a fault that other faults have caused.
-func (f *faults) happened(k Kind) { f.struck[k]++ }
+// countCaused counts a fault that other faults have caused.
+func (f *faults) countCaused(k Kind) { f.struck[k]++ }
 
-// pairs are the pairs of kinds that both struck in the run.
-func (f *faults) pairs() (out []string) {
+// pairsStruck are the pairs of kinds that both struck in the run.
+func (f *faults) pairsStruck() (out []string) {
 	met := slices.Sorted(maps.Keys(f.struck))
 	for i, a := range met {
 		for _, b := range met[i+1:] {

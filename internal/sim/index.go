@@ -140,7 +140,7 @@ func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	}
 	var found []search.Place
 	for _, d := range x.docs {
-		if d.Index != q.Index || d.Deleted || !filtered(&d, &plan) {
+		if d.Index != q.Index || d.Deleted || !passesFilters(&d, &plan) {
 			continue
 		}
 		at, ok := placeOf(&d, &plan)
@@ -156,8 +156,8 @@ func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	return hits, nil
 }
 
-// filtered reports whether a document has all terms that the plan filters by.
-func filtered(d *search.Document, p *search.Plan) bool {
+// passesFilters reports whether a document has all terms that the plan filters by.
+func passesFilters(d *search.Document, p *search.Plan) bool {
 	return !slices.ContainsFunc(p.Filters, func(f search.FieldTerm) bool {
 		return !slices.Contains(search.Terms(d.Values[f.Field]), f.Term)
 	})
@@ -171,7 +171,7 @@ func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
 	}
 	var score search.Score
 	matches := func(w string, last bool) bool {
-		return count(&score, words, w, last, p.Fuzzy && search.MayForgive(w))
+		return countWords(&score, words, w, last, p.Fuzzy && search.MayForgive(w))
 	}
 	if slices.ContainsFunc(p.Words, func(w string) bool { return !matches(w, false) }) || !p.Every() && !matches(p.Last, true) {
 		return search.Place{}, false
@@ -185,8 +185,8 @@ func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
 	return search.PlaceLast(d.ID), true
 }
 
-// count counts how words match a wanted one, and reports whether any does.
-func count(s *search.Score, words []string, want string, last, fuzzy bool) bool {
+// countWords counts how words match a wanted one, and reports whether any does.
+func countWords(s *search.Score, words []string, want string, last, fuzzy bool) bool {
 	whole := 0
 	for _, w := range words {
 		if w == want {

@@ -238,7 +238,7 @@ func TestMinimise(t *testing.T) {
 		all[i] = true
 	}
 	fails := func(without map[int]bool) bool { return !without[7] && !without[31] }
-	got := less(context.Background(), all, fails)
+	got := largestOmission(context.Background(), all, fails)
 	if len(got) != 38 || got[7] || got[31] {
 		t.Errorf("left out: %v", got)
 	}
@@ -261,33 +261,33 @@ func TestItSees(t *testing.T) {
 	m := load(t, models[0])
 	for name, spoil := range map[string]func(w *world){
 		"a row less": func(w *world) {
-			o := w.app.standing(nil)[0]
+			o := w.app.standingRows(nil)[0]
 			w.base.tables[o.table.Name].put(o.key, nil)
 		},
 		"a row more": func(w *world) {
-			o := w.app.standing(nil)[0]
+			o := w.app.standingRows(nil)[0]
 			k := o.key
 			k.Partition = value.OfString("no row's")
 			w.base.tables[o.table.Name].put(k, o.image)
 		},
 		"another value": func(w *world) {
-			o := w.app.standing(nil)[0]
+			o := w.app.standingRows(nil)[0]
 			w.base.tables[o.table.Name].put(o.key, o.image.With(value.Attr{Name: "other", Value: value.OfInt(1)}))
 		},
 	} {
 		w := newWorld(m, 3, Options{})
-		w.rough(Options{})
+		w.runRough(Options{})
 		w.settle()
-		w.heal()
-		if w.judge(); len(w.failures) > 0 {
+		w.retryLetters()
+		if w.judgeAll(); len(w.failures) > 0 {
 			t.Fatalf("%s: %v", name, w.failures)
 		}
 		spoil(w)
-		if w.judge(); len(w.failures) == 0 {
+		if w.judgeAll(); len(w.failures) == 0 {
 			t.Errorf("%s is not seen", name)
 		}
 		for _, n := range slices.Clone(w.nodes) {
-			n.die()
+			n.killProcess()
 		}
 	}
 }

@@ -82,18 +82,18 @@ const (
 )
 
 // strike is that of the faults.
-func (w *world) strike(k Kind) bool               { return w.faults.strike(k) }
-func (w *world) might(k Kind, times float64) bool { return w.faults.might(k, times) }
+func (w *world) strike(k Kind) bool                        { return w.faults.strike(k) }
+func (w *world) strikeWeighted(k Kind, times float64) bool { return w.faults.strikeWeighted(k, times) }
 
-// reach counts a state that runs are meant to reach while faults strike.
-func (w *world) reach(state string) {
+// countReached counts a state that runs are meant to reach while faults strike.
+func (w *world) countReached(state string) {
 	if !w.calm {
 		w.counted[state]++
 	}
 }
 
-// note writes a line of the trace.
-func (w *world) note(who, what string, names []string) {
+// traceStep writes a line of the trace.
+func (w *world) traceStep(who, what string, names []string) {
 	w.trace.Write([]byte(who))
 	w.trace.Write([]byte(what))
 	for _, n := range names {
@@ -121,12 +121,12 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
 		w.changes++
-		w.backwards(who, t, key, old, now)
-		w.guards(who, t, key, old, now)
-		w.trims.wrote(who, t, key, old, now)
+		w.checkOrder(who, t, key, old, now)
+		w.checkWrites(who, t, key, old, now)
+		w.trims.checkWrite(who, t, key, old, now)
 		if w.log != nil {
-			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
-			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
+			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plainText(old)))
+			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plainText(now)))
 		}
 	}
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
@@ -138,12 +138,12 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 		all = all[:3] // not by a reader
 		w.app.words.numbers = slices.DeleteFunc(w.app.words.numbers, func(n string) bool { return slices.Contains(wildNumbers, n) })
 	}
-	w.deliver(pick(newDice(w.seed, "way", 0), all))
+	w.deliverBy(pick(newDice(w.seed, "way", 0), all))
 	return w
 }
 
-// deliver sets how the run delivers records, and makes the mapping of a function.
-func (w *world) deliver(by way) {
+// deliverBy sets how the run delivers records, and makes the mapping of a function.
+func (w *world) deliverBy(by way) {
 	w.way, w.mapping, w.trims = by, nil, nil
 	w.base.keep = by == byFollower // only the embedded store loses what is not durable
 	switch by {
@@ -173,19 +173,19 @@ type node struct {
 	lost   map[*shard]bool // shards that other processes have taken over from it
 }
 
-// spawn starts a process that follows all streams, or stands by.
-func (w *world) spawn() *node {
-	n := w.start()
+// startFollowing starts a process that follows all streams, or stands by.
+func (w *world) startFollowing() *node {
+	n := w.startProcess()
 	if w.way == byReader {
-		n.share()
+		n.joinReaders()
 	} else {
-		n.follow(&reader.Follower{Runner: n.runner(nil)})
+		n.startFollower(&reader.Follower{Runner: n.newRunner(nil)})
 	}
 	return n
 }
 
-// start adds a process without fibers. Its clock may be wrong.
-func (w *world) start() *node {
+// startProcess adds a process without fibers. Its clock may be wrong.
+func (w *world) startProcess() *node {
 	w.born++
 	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
 	if w.strike(Skew) {
@@ -198,34 +198,34 @@ func (w *world) start() *node {
 	return n
 }
 
-// now is the time by the clock of the process, which is wrong and is sometimes set back.
-func (n *node) now() time.Time {
-	if n.might(ClockBack, 0.2) {
+// clockTime is the time by the clock of the process, which is wrong and is sometimes set back.
+func (n *node) clockTime() time.Time {
+	if n.strikeWeighted(ClockBack, 0.2) {
 		n.skew -= time.Duration(n.faults.dice.n(300)) * time.Second
 	}
 	return n.clock.Add(n.skew)
 }
 
-// mono is the monotonic time of the process, which is always right.
-func (n *node) mono() time.Time { return n.clock }
+// monotonicTime is the monotonic time of the process, which is always right.
+func (n *node) monotonicTime() time.Time { return n.clock }
 
-// fiber begins a fiber of the process. It first runs when the schedule resumes it.
-func (n *node) fiber(name string, do func(f *fiber) error) {
+// startFiber begins a fiber of the process. It first runs when the schedule resumes it.
+func (n *node) startFiber(name string, do func(f *fiber) error) {
 	f := newFiber(n.name+"/"+name, do)
 	f.host = n
 	n.fibers = append(n.fibers, f)
 }
 
-// runner is the real runner over the link of a fiber, or over that of whichever fiber is
+// newRunner is the real runner over the link of a fiber, or over that of whichever fiber is
 // running if f is nil.
-func (n *node) runner(f *fiber) *runner.Runner {
+func (n *node) newRunner(f *fiber) *runner.Runner {
 	return n.runnerOver(&link{world: n.world, f: f, n: n})
 }
 
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
-	now := store.Clock(n.now, l)
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
+	now := store.Clock(n.clockTime, l)
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.monotonicTime, Alone: true, Mover: &migrate.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
 	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
@@ -233,30 +233,30 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow begins a fiber that follows the streams.
-func (n *node) follow(follower *reader.Follower) {
+// startFollower begins a fiber that follows the streams.
+func (n *node) startFollower(follower *reader.Follower) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
 		gather = 1 + d.n(40)
 		n.counted["gathers documents"]++
 	}
-	n.fiber("follows", func(f *fiber) error {
+	n.startFiber("follows", func(f *fiber) error {
 		for {
 			s := follower.Stepper()
 			s.Gather(gather)
-			f.err = n.until(f, s)
+			f.err = n.stepUntilError(f, s)
 			if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
 				n.counted[removalRefuses]++
 			}
-			n.note(f.name, fmt.Sprint("again: ", f.err), nil)
+			n.traceStep(f.name, fmt.Sprint("again: ", f.err), nil)
 			f.idle = true
 			f.pause()
 		}
 	})
 }
 
-// until steps until a step fails.
-func (n *node) until(f *fiber, s *reader.Stepper) error {
+// stepUntilError steps until a step fails.
+func (n *node) stepUntilError(f *fiber, s *reader.Stepper) error {
 	for {
 		read, left, err := s.Step(context.Background())
 		if err != nil {
@@ -265,7 +265,7 @@ func (n *node) until(f *fiber, s *reader.Stepper) error {
 		switch {
 		case read > 0 || left:
 		case n.reader != nil:
-			n.await(f)
+			n.awaitRecords(f)
 		default:
 			f.idle = true
 			f.pause()
