@@ -296,14 +296,13 @@ func (b *builds) startBuilder() {
 	n := &node{world: b.world, name: fmt.Sprintf("b%d", b.born), builds: true}
 	b.nodes = append(b.nodes, n)
 	n.startFiber("build", func(f *fiber) error {
-		var is any
 		var err error
 		if b.removing {
-			is, err = b.runRemover(n.newRunner(f))
+			_, err = b.runRemover(n.newRunner(f))
 		} else {
-			is, err = b.runBuilders(n.newRunner(f))
+			_, err = b.runBuilders(n.newRunner(f))
 		}
-		b.traceStep(f.name, fmt.Sprint("ends: ", is, err), nil)
+		b.traceStep(f.name, fmt.Sprint("ends: ", err), nil)
 		if err == nil {
 			b.counted[b.roleName("builds that end while faults strike", removalsEnd)]++
 		}
