@@ -38,9 +38,9 @@ func main() {
 	var err error
 	switch args := flag.Args(); {
 	case len(args) == 2 && args[0] == "record":
-		err = record(ctx, args[1], *streams, *seeds)
+		err = recordAll(ctx, args[1], *streams, *seeds)
 	case (len(args) == 3 || len(args) == 4) && args[0] == "compare":
-		err = compare(args[1], args[2], append(args[3:], "")[0])
+		err = compareRecordings(args[1], args[2], append(args[3:], "")[0])
 	default:
 		fmt.Fprintln(os.Stderr, "usage: behaviour [-seeds N] record DIR | compare OLD NEW [NAMES]")
 		os.Exit(2)

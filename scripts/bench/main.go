@@ -48,13 +48,13 @@ type stage struct {
 }
 
 var stages = []stage{
-	{name: "goals", run: (*bench).goals},
-	{name: "replay", run: (*bench).replay},
-	{name: "models", run: (*bench).models},
-	{name: "search", run: (*bench).search},
-	{name: "lists", run: (*bench).lists},
-	{name: "load", run: (*bench).load, asked: true},
-	{name: "hostile", run: (*bench).hostile, asked: true},
+	{name: "goals", run: (*bench).benchGoals},
+	{name: "replay", run: (*bench).benchReplay},
+	{name: "models", run: (*bench).benchModels},
+	{name: "search", run: (*bench).benchSearch},
+	{name: "lists", run: (*bench).benchLists},
+	{name: "load", run: (*bench).benchLoad, asked: true},
+	{name: "hostile", run: (*bench).benchHostile, asked: true},
 }
 
 func main() {
@@ -69,7 +69,7 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	b := &bench{ctx: ctx, talk: os.Stderr, files: map[string]recording{}}
-	only := flag.String("only", "", "stages to run, with commas between: "+names())
+	only := flag.String("only", "", "stages to run, with commas between: "+stageNames())
 	flag.BoolVar(&b.short, "short", false, "smaller recordings and fewer rounds, in under two minutes")
 	flag.StringVar(&b.bin, "projector", "bin/weir", "the built `program`, of which the memory is measured")
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
@@ -81,13 +81,13 @@ func run(ctx context.Context) (err error) {
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
 	if *generate != "" {
-		return b.generate(*generate, *of)
+		return b.generateRecording(*generate, *of)
 	}
-	if err := b.arguments(flag.Args(), only); err != nil {
+	if err := b.parseArguments(flag.Args(), only); err != nil {
 		return err
 	}
 	b.limit = cli.LimitMemory(b.size, 0)
-	chosen, err := choose(*only)
+	chosen, err := chooseStages(*only)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer os.RemoveAll(b.dir)
 	defer func() {
-		if e := b.profiles.end(); err == nil {
+		if e := b.profiles.endProfiles(); err == nil {
 			err = e
 		}
 	}()
@@ -109,22 +109,22 @@ func run(ctx context.Context) (err error) {
 	return b.table.print(os.Stdout)
 }
 
-// generate writes a recording.
-func (b *bench) generate(path, model string) error {
-	name, next := "gallery", newWorld(1).next
+// generateRecording writes a recording.
+func (b *bench) generateRecording(path, model string) error {
+	name, next := "gallery", newWorld(1).appendNext
 	if model != "" {
 		c, err := b.newCopies(model, b.records)
 		if err != nil {
 			return err
 		}
-		name, next = model, c.next
+		name, next = model, c.appendNext
 	}
 	_, err := b.recordingAt(path, name, next, b.records)
 	return err
 }
 
-// arguments are stages, and how many records the largest recording of goals has.
-func (b *bench) arguments(args []string, only *string) error {
+// parseArguments reads the names of stages, and how many records the largest recording of goals has.
+func (b *bench) parseArguments(args []string, only *string) error {
 	var named []string
 	b.most = 1_000_000
 	for _, a := range args {
@@ -145,7 +145,7 @@ func (b *bench) arguments(args []string, only *string) error {
 	return nil
 }
 
-func names() string {
+func stageNames() string {
 	var out []string
 	for _, s := range stages {
 		out = append(out, s.name)
@@ -153,7 +153,7 @@ func names() string {
 	return strings.Join(out, ",")
 }
 
-func choose(only string) ([]stage, error) {
+func chooseStages(only string) ([]stage, error) {
 	if only == "" {
 		return slices.DeleteFunc(slices.Clone(stages), func(s stage) bool { return s.asked }), nil
 	}
@@ -161,18 +161,20 @@ func choose(only string) ([]stage, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(stages, func(s stage) bool { return s.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no stage %q; there are %s", name, names())
+			return nil, fmt.Errorf("no stage %q; there are %s", name, stageNames())
 		}
 		out = append(out, stages[i])
 	}
 	return out, nil
 }
 
-// say writes a line of progress.
-func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.talk, "  "+format+"\n", args...) }
+// printProgress writes a line of progress.
+func (b *bench) printProgress(format string, args ...any) {
+	fmt.Fprintf(b.talk, "  "+format+"\n", args...)
+}
 
-// pick returns the first value for a short run and the second for a full one.
-func pick[T any](b *bench, short, full T) T {
+// shortOrFull returns the first value for a short run and the second for a full one.
+func shortOrFull[T any](b *bench, short, full T) T {
 	if b.short {
 		return short
 	}

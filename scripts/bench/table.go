@@ -20,8 +20,8 @@ type table struct{ lines []line }
 
 func (t *table) add(l line) { t.lines = append(t.lines, l) }
 
-// show writes a ratio as a percentage or as a multiple.
-func show(r float64, unit string) string {
+// ratioText writes a ratio as a percentage or as a multiple.
+func ratioText(r float64, unit string) string {
 	if unit == "%" {
 		return fmt.Sprintf("%.0f %%", 100*r)
 	}

@@ -36,7 +36,7 @@ func (a *app) auditStreams(streams []stream) error {
 			}
 			want := booked[id][0]
 			booked[id] = booked[id][1:]
-			if !same(want.old, got.old) || !same(want.new, got.new) || want.swept != got.swept {
+			if !equalRows(want.old, got.old) || !equalRows(want.new, got.new) || want.swept != got.swept {
 				return fmt.Errorf("record %d of %s: booked %v → %v (swept %v), recorded %s",
 					i, s.table, want.old, want.new, want.swept, raw)
 			}
@@ -84,12 +84,12 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 func (a *app) auditTables() error {
 	for _, spec := range a.specs {
 		t := a.tables[spec.name]
-		got, err := a.scan(spec.name)
+		got, err := a.scanTable(spec.name)
 		if err != nil {
 			return err
 		}
 		for _, r := range got {
-			if want := t.rows[t.keyOf(r)]; !same(want, r) {
+			if want := t.rows[t.keyOf(r)]; !equalRows(want, r) {
 				return fmt.Errorf("table %s holds %v, booked is %v", spec.name, r, want)
 			}
 		}
@@ -105,7 +105,7 @@ func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 	if a.offline {
 		return nil
 	}
-	got, err := a.read(by)
+	got, err := a.readAccess(by)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 		slices.SortFunc(want, order)
 	}
 	for i := range min(len(got), len(want)) {
-		if !same(got[i], want[i]) {
+		if !equalRows(got[i], want[i]) {
 			return fmt.Errorf("row %d: the table answers %v, booked is %v", i, got[i], want[i])
 		}
 	}
