@@ -140,38 +140,30 @@ func (a *app) doAct(n int) {
 		a.writeSeveral(e, d)
 		return
 	}
-	switch u := d.n(100); {
-	case u < 34:
-		a.createRow(e, d)
-	case u < 58:
-		a.editRow(e, d)
-	case u < 66:
-		a.removeRow(e, d)
-	case u < 72:
-		a.moveRow(e, d)
-	case u < 78:
-		a.readCopies(d)
-	case u < 83:
-		a.setTTL(e, d)
-	case u < 86:
-		if !a.built && !a.bulk {
-			a.resizeRow(e, d)
-		}
-	case u < 88:
-		a.disperseCrowd(d)
-	case u < 92:
-		if a.faults.strikeWeighted(HostileOverwrite, 15) {
-			a.overwriteRow(d)
-		}
-	case u < 96:
-		if a.faults.strikeWeighted(HostileRecreate, 15) {
-			a.recreateRow(e, d)
-		}
-	default:
-		if a.faults.strikeWeighted(HostileRename, 15) {
-			a.changeAndDelete(e, d)
+	ifStruck := func(k Kind, do func()) func() {
+		return func() {
+			if a.faults.strikeWeighted(k, 15) {
+				do()
+			}
 		}
 	}
+	doBelow(d.n(100), []choice{
+		{34, func() { a.createRow(e, d) }},
+		{58, func() { a.editRow(e, d) }},
+		{66, func() { a.removeRow(e, d) }},
+		{72, func() { a.moveRow(e, d) }},
+		{78, func() { a.readCopies(d) }},
+		{83, func() { a.setTTL(e, d) }},
+		{86, func() {
+			if !a.built && !a.bulk {
+				a.resizeRow(e, d)
+			}
+		}},
+		{88, func() { a.disperseCrowd(d) }},
+		{92, ifStruck(HostileOverwrite, func() { a.overwriteRow(d) })},
+		{96, ifStruck(HostileRecreate, func() { a.recreateRow(e, d) })},
+		{100, ifStruck(HostileRename, func() { a.changeAndDelete(e, d) })},
+	})
 }
 
 // createRow writes a whole row: a new one, or over one that exists.
@@ -691,12 +683,11 @@ func (t *table) newestRecord(k store.Key) (*shard, events.Record) {
 // countCoverage counts which kinds of projection met which kinds of change.
 func (a *app) countCoverage(dd *deed) {
 	op := "edit"
-	switch {
-	case dd.was == nil:
+	if dd.was == nil {
 		op = "insert"
-	case dd.is == nil && dd.record.Expired:
+	} else if dd.is == nil && dd.record.Expired {
 		op = "expire"
-	case dd.is == nil:
+	} else if dd.is == nil {
 		op = "delete"
 	}
 	for _, image := range []value.Item{dd.was, dd.is} {
@@ -727,14 +718,13 @@ func (a *app) countMet(e *model.Entity, op string, row value.Item) {
 		}
 	}
 	for _, r := range e.Rules {
-		switch {
-		case r.Subscribers != nil:
-			a.counted["each "+op]++
-		case len(r.Keep) > 0:
-			a.counted["history "+op]++
-		default:
-			a.counted["copy "+op]++
+		kind := "copy"
+		if r.Subscribers != nil {
+			kind = "each"
+		} else if len(r.Keep) > 0 {
+			kind = "history"
 		}
+		a.counted[kind+" "+op]++
 	}
 	for range e.Follow {
 		a.counted["follow "+op]++
@@ -749,13 +739,15 @@ func (a *app) countMet(e *model.Entity, op string, row value.Item) {
 		a.counted["search "+op]++
 	}
 	for _, at := range row {
-		v := at.Value
-		switch {
-		case v.Kind() == value.String && v.Text() == "":
+		text := at.Value.Text()
+		if at.Value.Kind() != value.String {
+			continue
+		}
+		if text == "" {
 			a.counted["empty values"]++
-		case v.Kind() == value.String && len(v.Text()) >= 900 && at.Name != ballast:
+		} else if len(text) >= 900 && at.Name != ballast {
 			a.counted["largest keys"]++
-		case v.Kind() == value.String && v.Text()[0] >= 0x80:
+		} else if text[0] >= 0x80 {
 			a.counted["unicode values"]++
 		}
 	}

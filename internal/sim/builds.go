@@ -233,27 +233,17 @@ func (b *builds) changeDefinition() {
 func (b *builds) runRough(turns int) {
 	crowd, first := 1, b.d.n(turns/6)
 	for turn := 0; turn < turns && len(b.failures) == 0; turn++ {
-		switch u := b.sched.n(100); {
-		case u < 6:
+		doBelow(b.sched.n(100), []choice{{6, func() {
 			if b.act < b.acts {
 				b.doNextAct()
 			}
-		case u < 12:
-			b.showStreams()
-		case u < 15:
-			b.clock = b.clock.Add(time.Duration(b.sched.n(4000)) * time.Millisecond)
-		case u < 16:
+		}}, {12, b.showStreams}, {15, b.advanceClock}, {16, func() {
 			b.app.sweepExpired(b.sched)
-		case u < 17:
-			b.disturbStreams()
-			if b.mapping == nil {
-				b.redeliverRecords()
-			}
-		case u < 18:
+		}}, {17, b.disturbAndRedeliver}, {18, func() {
 			if b.strike(TwoWorkers) {
 				crowd = 1 + b.faults.dice.n(3)
 			}
-		case u < 21:
+		}}, {21, func() {
 			if running := b.builderNodes(); turn >= first && len(running) < mostBuilders {
 				if b.startBuilder(); b.removing && len(running) > 0 {
 					b.counted[removersTwo]++
@@ -267,22 +257,17 @@ func (b *builds) runRough(turns int) {
 				}
 				b.counted[b.roleName("builders paused", removersPaused)]++
 			}
-		default:
-			for b.mapping == nil && len(b.nodes)-len(b.builderNodes()) < crowd {
-				b.startFollowing()
-			}
-			if b.mapping != nil && b.sched.chance(0.2) {
-				b.mapping.abandonSlow()
-				b.mapping.pollQueues()
-			}
+		}}, {100, func() {
+			b.deliverMore(crowd)
 			b.resumeFiber()
-		}
+		}}})
 	}
 	b.faults.fair = false
 }
 
-func (b *builds) builderNodes() (out []*node) {
-	for _, n := range b.nodes {
+// builderNodes returns the processes that build.
+func (w *world) builderNodes() (out []*node) {
+	for _, n := range w.nodes {
 		if n.builds {
 			out = append(out, n)
 		}

@@ -58,12 +58,13 @@ func alike(as condition.As, v, w value.Value) bool {
 			return a.Cmp(b) == 0
 		}
 	}
-	switch {
-	case v.Kind() == value.Bool || w.Kind() == value.Bool:
+	if v.Kind() == value.Bool || w.Kind() == value.Bool {
 		return boolWord(v) != "" && boolWord(v) == boolWord(w)
-	case v.Kind() != w.Kind():
+	}
+	if v.Kind() != w.Kind() {
 		return false
-	case v.Kind() == value.Number:
+	}
+	if v.Kind() == value.Number {
 		return decimalOf(v).Cmp(decimalOf(w)) == 0
 	}
 	return v.Kind() == value.String && v.Text() == w.Text()

@@ -93,10 +93,10 @@ func (t *truth) printedNames() map[string]store.Ref {
 	}
 	for _, mt := range t.model.Tables {
 		t.base.tables[mt.Name].eachRow(func(k store.Key, row value.Item) {
-			switch e := mt.Classify(row); {
-			case e == nil || !isHistory(e) && e.SetOf() == nil:
+			e := mt.Classify(row)
+			if e == nil || !isHistory(e) && e.SetOf() == nil {
 				add(&mt.Table, k, k)
-			case e.SetOf() != nil:
+			} else if e.SetOf() != nil {
 				if root, _, ok := e.LeafPath(k); ok {
 					add(&mt.Table, k, root)
 				}

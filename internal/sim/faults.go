@@ -124,16 +124,13 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	d := newDice(seed, "rates", 0)
 	calm := d.chance(0.05)
 	for _, k := range Kinds {
-		rate := 0.0
-		switch u := d.n(20); {
-		case calm:
-		case u < 6:
-		case u < 13:
+		rate := 0.3
+		if u := d.n(20); calm || u < 6 {
+			rate = 0
+		} else if u < 13 {
 			rate = 0.01 + float64(d.n(100))/2500
-		case u < 18:
+		} else if u < 18 {
 			rate = 0.05 + float64(d.n(100))/1000
-		default:
-			rate = 0.3
 		}
 		if slices.Contains(kinds, k) {
 			f.rates[k] = rate
@@ -163,11 +160,12 @@ func newSpells(seed uint64) *spells {
 
 // nextTurn goes on to the next turn, and ends the spell if it was the last one.
 func (f *faults) nextTurn() {
-	switch f.spells.turns--; {
-	case f.spells.turns > 0:
-	case f.fair:
+	if f.spells.turns--; f.spells.turns > 0 {
+		return
+	}
+	if f.fair {
 		f.fair, f.spells.turns = false, 1+f.spells.d.n(f.spells.rough)
-	default:
+	} else {
 		f.beginQuiet()
 	}
 }

@@ -66,13 +66,14 @@ func (t *truth) staysOf(r *model.RowRule, image value.Item) (out []*stay) {
 	open := map[*ownRow]*stay{}
 	for _, f := range t.deeds {
 		finds := f.table.Classify(f.is) == r.Subscribers.Of && t.isFollowedBy(r, image, f.is)
-		switch s := open[f.ownRow]; {
-		case finds && s == nil:
-			s = &stay{deeds: []*deed{f}}
+		s := open[f.ownRow]
+		if finds && s == nil {
+			s = &stay{}
 			open[f.ownRow], out = s, append(out, s)
-		case finds:
+		}
+		if finds {
 			s.deeds = append(s.deeds, f)
-		case s != nil:
+		} else if s != nil {
 			s.end = f
 			delete(open, f.ownRow)
 		}

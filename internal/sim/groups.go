@@ -151,9 +151,7 @@ func groupRow(e *model.Entity, key store.Key, vals map[string]value.Value) value
 	}
 	for i, kt := range e.Keys {
 		v, _ := kt.Build(func(name string) value.Value { return spellKey(kt, vals[name]) })
-		switch _, derived := vals[kt.Attr.Name]; {
-		case i < len(e.PrimaryKey()), derived, e.Attribute(kt.Attr.Name) != nil:
-		default:
+		if _, derived := vals[kt.Attr.Name]; i >= len(e.PrimaryKey()) && !derived && e.Attribute(kt.Attr.Name) == nil {
 			row = row.With(value.Attr{Name: kt.Attr.Name, Value: v})
 		}
 		for _, name := range kt.Template.Names() {

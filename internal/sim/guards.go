@@ -48,10 +48,11 @@ func (w *world) checkTombstone(who string, t *table, key store.Key, old, now val
 	tomb := owntable.Tombstone(store.Ref{Table: t.Name, Key: key})
 	at := events.PositionFrom(w.base.tables[owntable.TableName].get(tomb.Key).Get(owntable.Position))
 	newer := at.Compare(events.PositionFrom(row.Get(owntable.Version))) >= 0
-	switch name := refName(store.Ref{Table: t.Name, Key: key}); {
-	case now == nil && !newer:
+	name := refName(store.Ref{Table: t.Name, Key: key})
+	if now == nil && !newer {
 		w.addFailure(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plainText(old))
-	case old == nil && newer && w.buried[refName(tomb)] <= w.base.began:
+	}
+	if old == nil && newer && w.buried[refName(tomb)] <= w.base.began {
 		w.addFailure(Doubled, "copy: %s made %s again, %s, which had been buried before it began", who, name, plainText(now))
 	}
 }

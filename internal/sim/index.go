@@ -193,17 +193,19 @@ func countWords(s *search.Score, words []string, want string, last, fuzzy bool) 
 			whole++
 		}
 	}
-	switch {
-	case whole > 0:
+	if whole > 0 {
 		s.Whole(math.Sqrt(float64(whole) / float64(len(words))))
-	case last && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, want) }):
-		s.Beginning()
-	case fuzzy && slices.ContainsFunc(words, func(w string) bool { return oneEdit([]rune(w), []rune(want)) }):
-		s.Typo()
-	default:
-		return false
+		return true
 	}
-	return true
+	if last && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, want) }) {
+		s.Beginning()
+		return true
+	}
+	if fuzzy && slices.ContainsFunc(words, func(w string) bool { return oneEdit([]rune(w), []rune(want)) }) {
+		s.Typo()
+		return true
+	}
+	return false
 }
 
 // oneEdit reports whether one word becomes the other if a letter is inserted, lost, changed

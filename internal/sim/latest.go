@@ -43,8 +43,7 @@ func takesPart(target *known, l *model.Latest, r *known) bool {
 	if r.entity == nil || r.entity != l.Source || !passesTests(l.Where, r.image) {
 		return false
 	}
-	switch v := fieldValue(l.By, r.image); {
-	case v.Kind() != value.Number && v.Kind() != value.String, v.Kind() == value.String && len(v.Text()) > 250:
+	if v := fieldValue(l.By, r.image); v.Kind() != value.Number && (v.Kind() != value.String || len(v.Text()) > 250) {
 		return false
 	}
 	bytes := 0
@@ -66,21 +65,20 @@ func comesBefore(l *model.Latest, a, b *known) bool {
 	x, y := fieldValue(l.By, a.image), fieldValue(l.By, b.image)
 	s, atA := timeOf(x)
 	u, atB := timeOf(y)
-	switch {
-	case x.Kind() != y.Kind():
+	if x.Kind() != y.Kind() {
 		return x.Kind() == value.Number
-	case x.Kind() == value.Number:
-		if c := ratOf(x).Cmp(ratOf(y)); c != 0 {
-			return c < 0
-		}
-	case atA != atB:
+	}
+	if atA != atB {
 		return atB
-	case atA:
-		if !s.Equal(u) {
-			return s.Before(u)
-		}
-	case x.Text() != y.Text():
-		return x.Text() < y.Text()
+	}
+	order := strings.Compare(x.Text(), y.Text())
+	if x.Kind() == value.Number {
+		order = ratOf(x).Cmp(ratOf(y))
+	} else if atA {
+		order = s.Compare(u)
+	}
+	if order != 0 {
+		return order < 0
 	}
 	return tieText(a.key) < tieText(b.key)
 }

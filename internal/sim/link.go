@@ -388,20 +388,19 @@ func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, 
 	l.pauseCall("index", names...)
 	l.beforeCall()
 	errs := make([]error, len(docs))
-	switch {
-	case l.strikeWeighted(SearchBusy, 2):
+	if l.strikeWeighted(SearchBusy, 2) {
 		return nil, errThrottled
-	case l.strikeWeighted(SearchDown, 2):
+	}
+	if l.strikeWeighted(SearchDown, 2) {
 		l.index.apply(docs[:l.faults.dice.n(len(docs)+1)])
 		return nil, errDown
 	}
 	for i := range docs {
-		switch {
-		case l.strikeWeighted(SearchMixed, 1):
+		if l.strikeWeighted(SearchMixed, 1) {
 			errs[i] = errThrottled
-		case l.strikeWeighted(SearchVersion, 1):
+		} else if l.strikeWeighted(SearchVersion, 1) {
 			errs[i] = errors.New("version conflict: another change of the document came at the same time")
-		default:
+		} else {
 			errs[i] = l.index.apply(docs[i : i+1])[0]
 			l.changes++
 		}

@@ -196,10 +196,9 @@ func (l *loader) openStore() bool {
 	}
 	l.db = db
 	have := l.allRows()
-	switch {
-	case l.next != nil && sameRows(have, l.next):
+	if l.next != nil && sameRows(have, l.next) {
 		l.was = l.next
-	case !sameRows(have, l.was):
+	} else if !sameRows(have, l.was) {
 		l.addFailure(Lost, "after a death, rows are not as the last window left them: %v", firstUnlike(have, l.was))
 	}
 	l.next = nil
@@ -218,7 +217,7 @@ func (l *loader) replaceProcess(k Kind, err error) {
 	l.disk = l.disk.afterCrash()
 }
 
-// runs is the runner and the replay of a process.
+// newReplay makes the runner and the replay of a process.
 func (l *loader) newReplay(s store.Store) *replay.Replay {
 	now := func() time.Time { return l.clock }
 	r := &runner.Runner{Kinds: kinds.All(), Model: l.model, Store: s, Now: now, Mono: now, Alone: true, Mover: &migrate.Mover{Model: l.model, Store: s, Now: now}}
@@ -232,10 +231,10 @@ func (l *loader) loadRecordings() (sum replay.Summary, err error) {
 	ctx := context.Background()
 	r := l.newReplay(loadStore{l.db, l})
 	b, why, err := bulk.New(ctx, r, l.size)
-	switch {
-	case err != nil:
+	if err != nil {
 		return sum, err
-	case why != "":
+	}
+	if why != "" {
 		return sum, fmt.Errorf("not in bulk: %s", why)
 	}
 	if b.Reduces() {
@@ -350,11 +349,10 @@ func (s landing) Land(ctx context.Context) error {
 		return err
 	}
 	l.counted["windows"]++
-	switch died := l.disk.hasStruck(); {
-	case died:
+	if l.disk.hasStruck() {
 		l.counted["died while a window landed"]++
 		l.next = l.allRows()
-	case err == nil:
+	} else if err == nil {
 		l.was = l.allRows()
 	}
 	return err

@@ -159,12 +159,11 @@ func (t *truth) makeRow(r *model.RowRule, row value.Item, d *deed) (*known, bool
 			continue
 		}
 		vals[f.Name] = t.evalExpr(&f.Expr, row, d)
-		switch {
-		case f.Expr.Field != nil && f.Expr.Field.Key != nil:
+		if f.Expr.Field != nil && f.Expr.Field.Key != nil {
 			inKey[f.Name] = f.Expr.Field.Raw(row)
-		case f.Expr.Subscriber != nil && f.Expr.Subscriber.Key != nil:
+		} else if f.Expr.Subscriber != nil && f.Expr.Subscriber.Key != nil {
 			inKey[f.Name] = f.Expr.Subscriber.Raw(t.who)
-		case f.Expr.Field == nil && f.Expr.Subscriber == nil:
+		} else if f.Expr.Field == nil && f.Expr.Subscriber == nil {
 			inKey[f.Name] = vals[f.Name]
 		}
 		if r.Into.Attribute(f.Name) != nil {
@@ -512,10 +511,10 @@ func (t *truth) showStatuses(k *known, rows []*known) value.Item {
 				}
 			}
 			for _, set := range st.Set {
-				switch v := set.Expr.Field.Get(latest.image); {
-				case over: // which row is the latest is not known
+				v := set.Expr.Field.Get(latest.image)
+				if over { // which row is the latest is not known
 					out = out.With(value.Attr{Name: set.Name, Value: k.own.Get(set.Name)})
-				case !v.IsMissing():
+				} else if !v.IsMissing() {
 					out = out.With(value.Attr{Name: set.Name, Value: v})
 				}
 			}
@@ -612,12 +611,13 @@ func afterAll(set []model.Assign, a, b *known) bool {
 func isLater(a, b value.Value) bool {
 	s, errS := time.Parse(time.RFC3339, a.Text())
 	u, errU := time.Parse(time.RFC3339, b.Text())
-	switch {
-	case a.Kind() != b.Kind():
+	if a.Kind() != b.Kind() {
 		return a.Kind() > b.Kind()
-	case errS == nil && errU == nil && !s.Equal(u):
+	}
+	if errS == nil && errU == nil && !s.Equal(u) {
 		return s.After(u)
-	case a.Kind() == value.String && (errS == nil) != (errU == nil):
+	}
+	if a.Kind() == value.String && (errS == nil) != (errU == nil) {
 		return errS == nil
 	}
 	return value.Compare(a, b) > 0
@@ -724,11 +724,9 @@ func (t *truth) compareUncomputed(kept map[string]bool) {
 		if !well {
 			t.counted["values that cannot be shown"]++
 		}
-		switch {
-		case kept[name]:
-		case well && said[name]:
+		if well && said[name] && !kept[name] {
 			t.addFailure(Doubled, "dead letter: what is derived on %s can be shown, and it is said that it cannot", name)
-		case !well && !said[name]:
+		} else if !well && !said[name] && !kept[name] {
 			t.addFailure(Lost, "dead letter: what is derived on %s cannot be shown, and nothing says so", name)
 		}
 		delete(said, name)
@@ -966,11 +964,13 @@ func (t *truth) compareHistory() {
 	for name, k := range want {
 		row := t.base.tables[k.table.Name].get(k.key)
 		t.showFollowed(k)
-		switch have := ownAttributes(row); {
-		case t.touched[name] || row == nil && kept[name]:
-		case row == nil:
+		have := ownAttributes(row)
+		if t.touched[name] || row == nil && kept[name] {
+			continue
+		}
+		if row == nil {
 			t.addFailure(Lost, "history: %s is not there, should be %s", name, plainText(k.image))
-		case !value.EqualItems(have, k.image):
+		} else if !value.EqualItems(have, k.image) {
 			t.addFailure(Reordered, "history: %s is %s, should be %s", name, difference(have, k.image), difference(k.image, have))
 		}
 	}
@@ -986,20 +986,24 @@ func (t *truth) compareHistory() {
 
 // historyEvent returns the event of a deed that a rule makes an entry of, "" for none, and the row that the entry is made from.
 func historyEvent(r *model.RowRule, d *deed, was, is *model.Entity) (event string, image value.Item) {
-	had, has := was == r.Source && passesTests(r.Where, d.was), is == r.Source && passesTests(r.Where, d.is)
-	switch {
-	case was == is && value.EqualItems(d.was, d.is):
+	if was == is && value.EqualItems(d.was, d.is) {
 		return "", nil
-	case has && was == r.Source && slices.Contains(r.Keep, "MODIFY"):
-		return "MODIFY", d.is
-	case has && was != r.Source && slices.Contains(r.Keep, "INSERT"):
-		return "INSERT", d.is
-	case had && d.is == nil && slices.Contains(r.Keep, "REMOVE"):
-		return "REMOVE", d.was
-	case has && !had && slices.Contains(r.Keep, "ENTER"):
-		return "ENTER", d.is
-	case had && !has && slices.Contains(r.Keep, "LEAVE"):
-		return "LEAVE", d.was
+	}
+	had, has := was == r.Source && passesTests(r.Where, d.was), is == r.Source && passesTests(r.Where, d.is)
+	for _, e := range []struct {
+		event    string
+		happened bool
+		image    value.Item
+	}{
+		{"MODIFY", has && was == r.Source, d.is},
+		{"INSERT", has && was != r.Source, d.is},
+		{"REMOVE", had && d.is == nil, d.was},
+		{"ENTER", has && !had, d.is},
+		{"LEAVE", had && !has, d.was},
+	} {
+		if e.happened && slices.Contains(r.Keep, e.event) {
+			return e.event, e.image
+		}
 	}
 	return "", nil
 }

@@ -133,11 +133,12 @@ func (w *world) spoilValue(d *dice) *spoilt {
 // spoilRow adds the values derived on a row that can be made wrong.
 func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item, add func(spoilt)) {
 	for _, y := range e.Values {
-		switch {
-		case y.Hidden:
-		case !y.IsSet():
+		if y.Hidden {
+			continue
+		}
+		if !y.IsSet() {
 			add(t.spoilRow(y.Kind.Keyword, k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
-		case row.Has(y.Attr):
+		} else if row.Has(y.Attr) {
 			root, _, _ := e.LeafPath(k)
 			named := func(s spoilt) {
 				ref := store.Ref{Table: t.Name, Key: root}

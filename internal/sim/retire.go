@@ -140,16 +140,17 @@ func (b *builds) retireDerivations() {
 		return
 	}
 	b.faults.over, b.calm = true, true // these commands are done by hand, until they succeed
-	switch err := b.runAlone("a program with what goes", func(r *runner.Runner) error { return r.Start(context.Background()) }); {
-	case errors.Is(err, catalog.ErrRefused): // the catalog is lost, or was never written
+	err := b.runAlone("a program with what goes", func(r *runner.Runner) error { return r.Start(context.Background()) })
+	if errors.Is(err, catalog.ErrRefused) { // the catalog is lost, or was never written
 		return
-	case err != nil:
+	}
+	if err != nil {
 		b.addFailure(Stuck, "retire: before it, a program does not start: %v", err)
 		return
 	}
 	b.countRemoved()
 	start("a program that lacks what is live", b.model)
-	err := b.runAlone("retire", func(r *runner.Runner) error {
+	err = b.runAlone("retire", func(r *runner.Runner) error {
 		_, err := r.Catalog.Retire(context.Background(), false)
 		return err
 	})
@@ -214,11 +215,12 @@ func (b *builds) countRemoved() {
 	was := b.removal.earlier
 	for _, e := range was.Entities {
 		for _, v := range e.Values {
-			switch now := b.model.Entity(e.Name); {
-			case !slices.Contains(b.removal.gone, v.Name):
-			case now == nil || len(now.Values) == 0 && !now.IsRecomputed():
+			if !slices.Contains(b.removal.gone, v.Name) {
+				continue
+			}
+			if now := b.model.Entity(e.Name); now == nil || len(now.Values) == 0 && !now.IsRecomputed() {
 				b.counted[removesAll]++
-			default:
+			} else {
 				b.counted[removesBeside]++
 			}
 		}

@@ -51,15 +51,13 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w.laterOn()
 	w.lastWord()
 	w.retryLetters()
-	switch {
-	case len(w.failures) > 0:
-	case w.trims.hasGaps():
+	if len(w.failures) > 0 {
+		return w.finishRun(acts)
+	}
+	if w.trims.hasGaps() {
 		w.compareDrift()
 		w.checkCounts()
-	default:
-		w.judgeAll()
-	}
-	if len(w.failures) == 0 && !w.trims.hasGaps() {
+	} else if w.judgeAll(); len(w.failures) == 0 {
 		w.verifyAndSpoil()
 		w.replayTwice()
 		w.checkRecordings()
@@ -80,10 +78,10 @@ func (w *world) finishRun(acts int) Outcome {
 
 // runKind does one run, of the kind that the options say.
 func (o Options) runKind(m *model.Model, seed uint64) Outcome {
-	switch {
-	case o.Builds:
+	if o.Builds {
 		return RunBuilds(m, seed, o)
-	case o.Bulk:
+	}
+	if o.Bulk {
 		return RunBulk(m, seed, o)
 	}
 	return Run(m, seed, o)
@@ -121,39 +119,27 @@ func (w *world) runRough(o Options) (acts int) {
 				}
 			})
 		}
-		switch u := w.sched.n(100); {
-		case u < every || w.app.isTempted():
+		if u := w.sched.n(100); u < every || w.app.isTempted() {
 			act()
-		case u < 12:
-			w.showStreams()
-		case u < 15:
-			w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
-			if w.days && w.sched.chance(0.1) {
-				w.leapTime(30 * time.Hour)
-			}
-		case u < 16:
-			w.app.sweepExpired(w.sched)
-			w.sweepOwnTable()
-		case u < 17:
-			w.disturbStreams()
-			if w.mapping == nil {
-				w.redeliverRecords()
-			}
-		case u < 18 && w.strike(TwoWorkers):
+		} else if u == 17 && w.strike(TwoWorkers) {
 			crowd = 1 + w.faults.dice.n(3)
 			w.stallReader()
-		default:
-			for w.mapping == nil && len(w.nodes) < crowd {
-				w.startFollowing()
-			}
-			if w.mapping != nil && w.sched.chance(0.2) {
-				w.mapping.abandonSlow()
-				w.mapping.pollQueues()
-			}
-			if w.mapping != nil && w.mapping.beside && w.sched.chance(0.05) {
-				w.mapping.toggleReader()
-			}
-			w.resumeFiber()
+		} else {
+			doBelow(u, []choice{{12, w.showStreams}, {15, func() {
+				w.advanceClock()
+				if w.days && w.sched.chance(0.1) {
+					w.leapTime(30 * time.Hour)
+				}
+			}}, {16, func() {
+				w.app.sweepExpired(w.sched)
+				w.sweepOwnTable()
+			}}, {17, w.disturbAndRedeliver}, {100, func() {
+				w.deliverMore(crowd)
+				if w.mapping != nil && w.mapping.beside && w.sched.chance(0.05) {
+					w.mapping.toggleReader()
+				}
+				w.resumeFiber()
+			}}})
 		}
 		if next >= acts && turn > least && w.sched.chance(0.01) {
 			break
@@ -161,6 +147,30 @@ func (w *world) runRough(o Options) (acts int) {
 	}
 	w.faults.fair = false
 	return acts
+}
+
+// advanceClock lets up to four seconds pass.
+func (w *world) advanceClock() {
+	w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
+}
+
+// deliverMore starts processes until there is a crowd that follows, or lets the mapping invoke the function now and then.
+func (w *world) deliverMore(crowd int) {
+	for w.mapping == nil && len(w.nodes)-len(w.builderNodes()) < crowd {
+		w.startFollowing()
+	}
+	if w.mapping != nil && w.sched.chance(0.2) {
+		w.mapping.abandonSlow()
+		w.mapping.pollQueues()
+	}
+}
+
+// disturbAndRedeliver applies faults to the streams, and may deliver records again.
+func (w *world) disturbAndRedeliver() {
+	w.disturbStreams()
+	if w.mapping == nil {
+		w.redeliverRecords()
+	}
 }
 
 // showStreams lets readers see more of the streams, of some shards sooner than of others.
@@ -248,13 +258,10 @@ func (w *world) resumeFiber() {
 			can, of = append(can, f), append(of, n)
 		}
 	}
-	switch {
-	case len(can) > 0:
-	case waits:
-		w.clock = w.clock.Add(time.Second)
-		return
-	default:
-		if w.mapping == nil {
+	if len(can) == 0 {
+		if waits {
+			w.clock = w.clock.Add(time.Second)
+		} else if w.mapping == nil {
 			w.startFollowing() // all are asleep: a new process goes on
 		}
 		return
@@ -275,15 +282,16 @@ func (w *world) resumeFiber() {
 // endProcess ends the process of a fiber that has ended. An instance of a function goes on, as
 // it may be invoked again.
 func (w *world) endProcess(f *fiber, n *node) {
-	switch {
-	case !f.over:
-	case n.builds:
+	if !f.over {
+		return
+	}
+	if n.builds || f.crashed {
 		n.killProcess()
-	case w.mapping != nil && !f.crashed:
+	} else if w.mapping != nil {
 		w.mapping.handleEnded(n)
-	case f.part && !f.crashed:
+	} else if f.part {
 		n.fibers = slices.DeleteFunc(n.fibers, func(o *fiber) bool { return o == f })
-	default:
+	} else {
 		n.killProcess()
 	}
 }

@@ -142,10 +142,9 @@ func (w *world) stirPaused(owner string) {
 		}
 		soon, turns := w.sched.chance(0.4), w.sched.n(120)
 		for _, f := range n.fibers {
-			switch {
-			case soon:
+			if soon {
 				f.asleep = min(f.asleep, 5+turns)
-			case f.asleep > 0:
+			} else if f.asleep > 0 {
 				f.asleep += 10 * turns
 			}
 		}

@@ -101,12 +101,13 @@ func (w *words) valueFor(e *model.Entity, name string, d *dice) value.Value {
 
 // nthValue is the nth of many values, missing if the attribute takes only a few.
 func nthValue(a *model.Attribute, n int) value.Value {
-	switch {
-	case a == nil || a.Type == model.TypeString && len(a.Enum) == 0:
+	if a == nil || a.Type == model.TypeString && len(a.Enum) == 0 {
 		return value.OfString(fmt.Sprint("n", n))
-	case a.Type == model.TypeNumber:
+	}
+	if a.Type == model.TypeNumber {
 		return value.OfInt(int64(1000 + n))
-	case a.Type == model.TypeTime:
+	}
+	if a.Type == model.TypeTime {
 		return value.OfString(fmt.Sprintf("2026-03-01T%02d:%02d:%02dZ", n/3600, n/60%60, n%60))
 	}
 	return value.Value{}

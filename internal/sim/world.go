@@ -262,11 +262,12 @@ func (n *node) stepUntilError(f *fiber, s *reader.Stepper) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case read > 0 || left:
-		case n.reader != nil:
+		if read > 0 || left {
+			continue
+		}
+		if n.reader != nil {
 			n.awaitRecords(f)
-		default:
+		} else {
 			f.idle = true
 			f.pause()
 		}
