@@ -45,10 +45,9 @@ func (a *attack) attackFiles() (string, error) {
 		} else if err != nil {
 			return "", err
 		}
-		switch {
-		case code == 1 || code == 2:
+		if code == 1 || code == 2 {
 			refused++
-		case code != 0 || !strings.Contains(string(out), "60 applied, 0 skipped, 0 kept, 0 gaps"):
+		} else if code != 0 || !strings.Contains(string(out), "60 applied, 0 skipped, 0 kept, 0 gaps") {
 			return "", fmt.Errorf("a damaged recording: exit %d: %s", code, out)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,11 +31,7 @@ var oneRow = porcupine.Model{
 		for _, o := range history {
 			by[o.Input.(op).row] = append(by[o.Input.(op).row], o)
 		}
-		var out [][]porcupine.Operation
-		for _, ops := range by {
-			out = append(out, ops)
-		}
-		return out
+		return slices.Collect(maps.Values(by))
 	},
 	Step: func(state, input, output any) (bool, any) {
 		if o := input.(op); !o.read {
@@ -92,19 +90,19 @@ func (a *attack) attackRows() (string, error) {
 func (s *server) doOperation(o op) (string, error) {
 	url := fmt.Sprintf("%sAlbum?id=row%d", s.base, o.row)
 	method, body := "DELETE", ""
-	switch {
-	case o.read:
+	if o.read {
 		method = "GET"
-	case o.title != "":
+	} else if o.title != "" {
 		method, body = "PUT", fmt.Sprintf(`{"title": %q, "createdAt": "2026-01-31T12:00:00Z"}`, o.title)
 	}
 	status, answer, err := sendRequest(method, url, body)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case status >= 300 && status != http.StatusNotFound:
+	}
+	if status >= 300 && status != http.StatusNotFound {
 		return "", fmt.Errorf("%s %s: %d %.200s", method, url, status, answer)
-	case !o.read || status == http.StatusNotFound:
+	}
+	if !o.read || status == http.StatusNotFound {
 		return "", nil
 	}
 	var row struct{ Title string }

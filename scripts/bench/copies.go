@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -105,11 +106,7 @@ func (c *copies) learnNames(table string, row value.Item) {
 
 // copyItem returns the item of the present copy.
 func (c *copies) copyItem(it value.Item) value.Item {
-	out := make([]value.Attr, len(it))
-	for i, a := range it {
-		out[i] = value.Attr{Name: a.Name, Value: c.copyValue(a.Value)}
-	}
-	return value.NewItem(out...)
+	return value.NewItem(seq.Map(it, func(a value.Attr) value.Attr { return value.Attr{Name: a.Name, Value: c.copyValue(a.Value)} })...)
 }
 
 // copyValue returns a value of the present copy: each name is followed by the copy's number, also within the parts
@@ -121,17 +118,9 @@ func (c *copies) copyValue(v value.Value) value.Value {
 	case value.Map:
 		return value.OfMap(c.copyItem(v.Item()))
 	case value.List:
-		var out []value.Value
-		for _, e := range v.Elements() {
-			out = append(out, c.copyValue(e.Value))
-		}
-		return value.OfList(out...)
+		return value.OfList(seq.Map(v.Elements(), func(e value.Attr) value.Value { return c.copyValue(e.Value) })...)
 	case value.StringSet:
-		var out []string
-		for _, e := range v.Elements() {
-			out = append(out, c.copyText(e.Value.Text()))
-		}
-		return value.OfStrings(out)
+		return value.OfStrings(seq.Map(v.Elements(), func(e value.Attr) string { return c.copyText(e.Value.Text()) }))
 	}
 	return v
 }
@@ -154,12 +143,7 @@ func (c *copies) suffix() string { return "-c" + strconv.Itoa(c.copy) }
 // appendNext appends the next record.
 func (c *copies) appendNext(b []byte) []byte {
 	r := &c.records[c.at]
-	b = append(b, `{"eventID":"`...)
-	b = appendHex(appendHex(b, mixBits(uint64(c.at))), mixBits(uint64(c.copy)))
-	b = append(b, `","eventName":"`...)
-	b = append(b, r.Event()...)
-	b = append(b, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":`...)
-	b = strconv.AppendInt(b, r.Time.Unix(), 10)
+	b = appendHead(b, uint64(c.at), uint64(c.copy), r.Event(), r.Time.Unix())
 	b = value.AppendTypedItem(append(b, `,"Keys":`...), c.copyItem(r.Keys))
 	if r.New != nil {
 		b = value.AppendTypedItem(append(b, `,"NewImage":`...), c.copyItem(r.New))
@@ -171,8 +155,7 @@ func (c *copies) appendNext(b []byte) []byte {
 	if r.Expired {
 		b = append(b, `,"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}`...)
 	}
-	b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
-	b = append(append(b, r.Table...), `/stream/2025-03-01T00:00:00.000"}`...)
+	b = append(appendARN(b, r.Table), '}')
 	if c.copy++; c.copy == c.of {
 		c.at, c.copy = c.at+1, 0
 	}

@@ -59,12 +59,14 @@ func (w *world) appendNext(b []byte) []byte {
 // nextRow appends the record of a row that is new, so that a recording has as many rows as records.
 func (w *world) nextRow(b []byte) []byte {
 	w.now += 1 + w.rand.Int64N(400)
-	switch n := w.rand.IntN(47); {
-	case len(w.albums) < 4 || n < 3:
+	n := w.rand.IntN(47)
+	if len(w.albums) < 4 || n < 3 {
 		return w.newAlbum(b)
-	case len(w.media) < 4 || n < 17:
+	}
+	if len(w.media) < 4 || n < 17 {
 		return w.appendUpload(b)
-	case n < 33:
+	}
+	if n < 33 {
 		return w.appendLink(b)
 	}
 	return w.appendLike(b)
@@ -157,10 +159,9 @@ func (w *world) editMedia(b []byte) []byte {
 	m := &w.media[w.drawHot(len(w.media))]
 	old := *m
 	m.updated = w.now
-	switch w.rand.IntN(8) {
-	case 0:
+	if w.rand.IntN(8) == 0 {
 		m.renamed++
-	default:
+	} else {
 		m.step++
 	}
 	return w.appendChange(b, old, *m)

@@ -15,6 +15,7 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -338,16 +339,8 @@ func (m *meter) rowSizes(ctx context.Context, ws []store.Write) ([]int, error) {
 	if !m.on || len(ws) == 0 {
 		return nil, nil
 	}
-	refs := make([]store.Ref, len(ws))
-	for i, w := range ws {
-		refs[i] = w.Ref
-	}
-	rows, err := m.Store.Get(ctx, refs)
-	sizes := make([]int, len(rows))
-	for i, row := range rows {
-		sizes[i] = row.Size()
-	}
-	return sizes, err
+	rows, err := m.Store.Get(ctx, seq.Map(ws, func(w store.Write) store.Ref { return w.Ref }))
+	return seq.Map(rows, value.Item.Size), err
 }
 
 func (m *meter) countUnits(ctx context.Context, ws []store.Write, before []int, factor int) error {

@@ -35,10 +35,10 @@ func (b *bench) benchLoad() error {
 	made := 0
 	rec, err := b.recordingAt(b.dir+"/load.jsonl", "gallery", func(p []byte) []byte {
 		made++
-		switch {
-		case made > documents: // likes, pictures in albums, edits
+		if made > documents { // likes, pictures in albums, edits
 			return w.appendNext(p)
-		case made%20 == 1:
+		}
+		if made%20 == 1 {
 			return w.newAlbum(p)
 		}
 		return w.appendUpload(p)

@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/memory"
+	"weir/internal/seq"
 )
 
 // bench is one run of the program.
@@ -146,11 +147,7 @@ func (b *bench) parseArguments(args []string, only *string) error {
 }
 
 func stageNames() string {
-	var out []string
-	for _, s := range stages {
-		out = append(out, s.name)
-	}
-	return strings.Join(out, ",")
+	return strings.Join(seq.Map(stages, func(s stage) string { return s.name }), ",")
 }
 
 func chooseStages(only string) ([]stage, error) {

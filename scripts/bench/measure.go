@@ -10,6 +10,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"weir/internal/seq"
 )
 
 // cost is the time that something took: wall-clock time, and CPU time of all processors.
@@ -48,30 +50,23 @@ func runDelay() (sum time.Duration) {
 
 // medianRate returns how many things were done per second: the median over rounds of n things each.
 func medianRate(n int, costs []cost) float64 {
-	var out []float64
-	for _, c := range costs {
-		out = append(out, float64(n)/c.wall.Seconds())
-	}
-	return median(out)
+	return medianOf(costs, func(c cost) float64 { return float64(n) / c.wall.Seconds() })
 }
 
 // cpuEach returns the CPU time for one thing in µs: the median over rounds of n things each.
 func cpuEach(n int, costs []cost) float64 {
-	var out []float64
-	for _, c := range costs {
-		out = append(out, float64(c.cpu.Microseconds())/float64(n))
-	}
-	return median(out)
+	return medianOf(costs, func(c cost) float64 { return float64(c.cpu.Microseconds()) / float64(n) })
 }
 
 // medianCost returns the medians of the wall-clock times and of the CPU times.
 func medianCost(costs []cost) cost {
-	var wall, cpu []float64
-	for _, c := range costs {
-		wall, cpu = append(wall, float64(c.wall)), append(cpu, float64(c.cpu))
+	return cost{
+		time.Duration(medianOf(costs, func(c cost) float64 { return float64(c.wall) })),
+		time.Duration(medianOf(costs, func(c cost) float64 { return float64(c.cpu) })),
 	}
-	return cost{time.Duration(median(wall)), time.Duration(median(cpu))}
 }
+
+func medianOf(costs []cost, of func(cost) float64) float64 { return median(seq.Map(costs, of)) }
 
 func median(xs []float64) float64 {
 	if len(xs) == 0 {

@@ -71,19 +71,12 @@ func (l like) recordNumber() uint64 {
 func (w *teller) appendChange(b []byte, old, new image) []byte {
 	w.count++
 	event, of := "MODIFY", new
-	switch {
-	case old == nil:
+	if old == nil {
 		event = "INSERT"
-	case new == nil:
+	} else if new == nil {
 		event, of = "REMOVE", old
 	}
-	b = append(b, `{"eventID":"`...)
-	b = appendHex(appendHex(b, mixBits(w.count)), mixBits(w.count+1))
-	b = append(b, `","eventName":"`...)
-	b = append(b, event...)
-	b = append(b, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":`...)
-	b = strconv.AppendInt(b, w.now/1000, 10)
-	b = append(b, `,"Keys":{`...)
+	b = append(appendHead(b, w.count, w.count+1, event, w.now/1000), `,"Keys":{`...)
 	b = of.appendKey(b)
 	if new != nil {
 		b = append(b, `},"NewImage":{`...)
@@ -97,10 +90,22 @@ func (w *teller) appendChange(b []byte, old, new image) []byte {
 	b = strconv.AppendUint(append(b, "44215"...), 1_000_000_000_000_000+37*w.count, 10) // 21 digits
 	b = append(b, `","SizeBytes":700,"StreamViewType":"NEW_AND_OLD_IMAGES"}`...)
 	if w.arn {
-		b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
-		b = append(append(b, of.tableName()...), `/stream/2025-03-01T00:00:00.000"`...)
+		b = appendARN(b, of.tableName())
 	}
 	return append(b, '}')
+}
+
+// appendHead appends a record up to the time of its change, in seconds. Its id is made of two numbers.
+func appendHead(b []byte, id, more uint64, event string, at int64) []byte {
+	b = appendHex(appendHex(append(b, `{"eventID":"`...), mixBits(id)), mixBits(more))
+	b = append(append(b, `","eventName":"`...), event...)
+	b = append(b, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":`...)
+	return strconv.AppendInt(b, at, 10)
+}
+
+func appendARN(b []byte, table string) []byte {
+	b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
+	return append(append(b, table...), `/stream/2025-03-01T00:00:00.000"`...)
 }
 
 func (a album) appendKey(b []byte) []byte {

@@ -33,11 +33,9 @@ func (t *table) print(w io.Writer) error {
 	fmt.Fprintln(tw, "what\tweir\tpeer\tratio\tgoal\t")
 	for _, l := range t.lines {
 		verdict := ""
-		switch {
-		case l.goal == "":
-		case l.met:
+		if l.goal != "" && l.met {
 			verdict = "met"
-		default:
+		} else if l.goal != "" {
 			verdict = "MISSED"
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.what, l.figure, l.peer, l.ratio, l.goal, verdict)

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // forty is the model with 40 derivations.
@@ -145,10 +146,7 @@ func (w *world) coldStartsOf(name string, starts int) error {
 		}
 	}
 	spread := func(of func(times) int64) string {
-		var ns []int64
-		for _, t := range all {
-			ns = append(ns, of(t))
-		}
+		ns := seq.Map(all, of)
 		slices.Sort(ns)
 		return fmt.Sprintf("%d (%d to %d)", ns[len(ns)/2], ns[0], ns[len(ns)-1])
 	}

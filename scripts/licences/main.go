@@ -15,11 +15,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 const noticeFile = "NOTICE"
@@ -116,15 +119,7 @@ func linkedModules(programs ...string) ([]*module, error) {
 		}
 	}
 	mods := []*module{{path: "Go's standard library", dir: strings.TrimSpace(goroot)}}
-	var paths []string
-	for path := range by {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		mods = append(mods, by[path])
-	}
-	return mods, nil
+	return append(mods, seq.Map(slices.Sorted(maps.Keys(by)), func(path string) *module { return by[path] })...), nil
 }
 
 func addPackage(by map[string]*module, p listed) {

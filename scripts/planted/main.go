@@ -136,10 +136,10 @@ type finding struct {
 }
 
 func (f finding) String() string {
-	switch {
-	case f.model == "":
+	if f.model == "" {
 		return "NOT NOTICED"
-	case f.seed == byTest:
+	}
+	if f.seed == byTest {
 		return f.model
 	}
 	return fmt.Sprintf("%s, seed %d: %s: %s", f.model, f.seed, f.class, f.what)
@@ -206,10 +206,10 @@ func runTest(list, name string) (f finding, err error) {
 	pkg, name, _ := strings.Cut(name, " ")
 	f.tried = true
 	out, err := exec.Command("go", "test", "-short", "-count=1", "-vet=off", "-overlay", list, pkg, "-run", "^"+name+"$").CombinedOutput()
-	switch {
-	case err == nil:
+	if err == nil {
 		return f, nil
-	case !strings.Contains(string(out), "--- FAIL: "+name):
+	}
+	if !strings.Contains(string(out), "--- FAIL: "+name) {
 		return f, fmt.Errorf("%s: %w: %s", name, err, out)
 	}
 	f.model, f.seed, f.class = name, byTest, "test"

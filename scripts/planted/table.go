@@ -115,12 +115,13 @@ Of %d mistakes the simulator notices %d, half of these within %d seeds, and test
 // checkFindings returns an error unless every mistake was found, half of them within mostMedian seeds.
 func checkFindings(all []mistakes.Mistake, found []finding, seeds int) error {
 	s := sortFindings(all, found)
-	switch {
-	case len(s.missed) > 0:
+	if len(s.missed) > 0 {
 		return fmt.Errorf("not noticed within %d seeds of each model: %s", seeds, strings.Join(s.missed, " "))
-	case len(s.left) > 0:
+	}
+	if len(s.left) > 0 {
 		return fmt.Errorf("%d of %d are left to be tried: -left goes on with them", len(s.left), len(all))
-	case s.median() > mostMedian:
+	}
+	if s.median() > mostMedian {
 		return fmt.Errorf("half of the mistakes take more than %d seeds", mostMedian)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A wireRecord is what the audit reads of a stream record.
@@ -68,10 +69,9 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 		return c, err
 	}
 	want := "MODIFY"
-	switch {
-	case c.old == nil:
+	if c.old == nil {
 		want = "INSERT"
-	case c.new == nil:
+	} else if c.new == nil {
 		want = "REMOVE"
 	}
 	if rec.EventName != want {
@@ -128,12 +128,5 @@ func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 
 // compareText orders rows by their printed form, which prints maps in key order.
 func compareText(x, y row) int {
-	a, b := fmt.Sprint(x), fmt.Sprint(y)
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return strings.Compare(fmt.Sprint(x), fmt.Sprint(y))
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // params are a query's parameters, as a person would type them.
@@ -44,11 +46,7 @@ func (e *expect) addCheck(query string, p params, ordered bool, rows []row, by *
 			e.addProblem(query, p, err)
 		}
 	}
-	shown := make([]row, len(rows))
-	for i, r := range rows {
-		shown[i] = e.present(r)
-	}
-	return e.addDerived(query, p, ordered, shown)
+	return e.addDerived(query, p, ordered, seq.Map(rows, e.present))
 }
 
 // addDerived adds a check whose answer is these rows as they stand.

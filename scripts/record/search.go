@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"weir/internal/seq"
 )
 
 // A searched is a search index: its rows and the attributes that are searched.
@@ -58,10 +60,7 @@ func (s searched) findRows(q string, across bool, near func(typed, word string, 
 }
 
 func (s searched) matchesRow(r row, typed []string, across bool, eq func(typed, word string, last bool) bool) bool {
-	var fields [][]string
-	for _, f := range s.fields {
-		fields = append(fields, wordsOf(textOf(r[f])))
-	}
+	fields := seq.Map(s.fields, func(f string) []string { return wordsOf(textOf(r[f])) })
 	if across {
 		fields = [][]string{slices.Concat(fields...)}
 	}

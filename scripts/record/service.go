@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir/internal/seq"
 )
 
 // Requests to DynamoDB in its own JSON. The recordings hold the bytes of its answers.
@@ -84,10 +86,7 @@ func (a *app) writeSingle(o op) error {
 }
 
 func (a *app) sendTransaction(ops []op) error {
-	var items []obj
-	for _, o := range ops {
-		items = append(items, obj{o.kind: o.requestBody()})
-	}
+	items := seq.Map(ops, func(o op) obj { return obj{o.kind: o.requestBody()} })
 	_, err := a.callService(tablesAPI+"TransactWriteItems", obj{"TransactItems": items}, nil)
 	return err
 }

@@ -33,11 +33,7 @@ func cloneRow(r row) row {
 	if r == nil {
 		return nil
 	}
-	out := make(row, len(r))
-	for k, v := range r {
-		out[k] = normalValue(v)
-	}
-	return out
+	return mapRow(r, normalValue)
 }
 
 // normalValue copies a value and sorts its sets.
@@ -48,11 +44,7 @@ func normalValue(v any) any {
 	case row:
 		return cloneRow(v)
 	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = normalValue(e)
-		}
-		return out
+		return mapEach[[]any](v, normalValue)
 	case strs:
 		return strs(slices.Sorted(slices.Values(v)))
 	case nums:
@@ -74,21 +66,11 @@ func compareNums(a, b num) int {
 
 // listValue makes a list value of strings.
 func listValue(in ...string) []any {
-	out := make([]any, len(in))
-	for i, s := range in {
-		out[i] = s
-	}
-	return out
+	return mapEach[[]any](in, func(s string) any { return s })
 }
 
 // wireForm gives a row as the service reads it in JSON: {"name": {"S": "value"}, …}.
-func wireForm(r row) obj {
-	out := make(obj, len(r))
-	for k, v := range r {
-		out[k] = wireValue(v)
-	}
-	return out
-}
+func wireForm(r row) obj { return mapRow(r, func(v any) any { return wireValue(v) }) }
 
 func wireValue(v any) obj {
 	switch v := v.(type) {
@@ -103,11 +85,7 @@ func wireValue(v any) obj {
 	case bin, strs, nums, bins:
 		return obj{map[string]string{"bin": "B", "strs": "SS", "nums": "NS", "bins": "BS"}[reflect.TypeOf(v).Name()]: plainSet(v)}
 	case []any:
-		items := make([]obj, len(v))
-		for i, e := range v {
-			items[i] = wireValue(e)
-		}
-		return obj{"L": items}
+		return obj{"L": mapEach[[]obj](v, wireValue)}
 	case row:
 		return obj{"M": wireForm(v)}
 	}
@@ -189,6 +167,15 @@ func mapEach[L ~[]T, F, T any](from []F, do func(F) T) L {
 	return out
 }
 
+// mapRow returns a row with the values that do makes of the values of a row.
+func mapRow(r row, do func(any) any) row {
+	out := make(row, len(r))
+	for k, v := range r {
+		out[k] = do(v)
+	}
+	return out
+}
+
 // plainValue gives a value as it looks to people: what encoding/json is to write.
 func plainValue(v any) any {
 	switch v := v.(type) {
@@ -199,11 +186,7 @@ func plainValue(v any) any {
 	case []any:
 		return mapEach[[]any](v, plainValue)
 	case row:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = plainValue(e)
-		}
-		return out
+		return mapRow(v, plainValue)
 	}
 	return plainSet(v)
 }

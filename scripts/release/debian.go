@@ -64,10 +64,10 @@ contents:
 // debianPath is where a file of an archive belongs.
 func debianPath(name string) string {
 	base := filepath.Base(name)
-	switch {
-	case name == "LICENSE":
+	if name == "LICENSE" {
 		return "/usr/share/doc/weir/copyright"
-	case name == "NOTICE" || filepath.Ext(name) == ".md":
+	}
+	if name == "NOTICE" || filepath.Ext(name) == ".md" {
 		return "/usr/share/doc/weir/" + base
 	}
 	return "/usr/bin/" + base

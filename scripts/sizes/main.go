@@ -236,10 +236,9 @@ func countPage(counts map[string]int, file string, text []byte) {
 		return
 	}
 	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, "|---"):
+		if strings.HasPrefix(line, "|---") {
 			counts["glossary"]-- // the line above it is the head of a table
-		case strings.HasPrefix(line, "| "):
+		} else if strings.HasPrefix(line, "| ") {
 			counts["glossary"]++
 		}
 	}
