@@ -9,6 +9,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/replay"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -51,10 +52,7 @@ func (w *world) replayStreams(from *world) {
 		}
 		for _, mt := range w.model.Tables {
 			for _, s := range from.base.tables[mt.Name].shards {
-				var batch []events.Entry
-				for _, rec := range s.records {
-					batch = append(batch, events.Entry{Record: rec})
-				}
+				batch := entriesOf(s.records)
 				for len(batch) > 0 {
 					n := min(len(batch), 1+w.sched.n(30))
 					if err := r.Batch(context.Background(), batch[:n], ""); err != nil {
@@ -69,6 +67,10 @@ func (w *world) replayStreams(from *world) {
 	if err != nil {
 		w.addFailure(Stuck, "%v", err)
 	}
+}
+
+func entriesOf(records []events.Record) []events.Entry {
+	return seq.Map(records, func(r events.Record) events.Entry { return events.Entry{Record: r} })
 }
 
 // compareWorlds checks that another world has the same rows and documents as this one. It leaves

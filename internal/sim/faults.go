@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // Kind is a kind of fault: a failure that no program has caused, or something unfriendly
@@ -80,11 +82,7 @@ func ParseKinds(list string) ([]Kind, error) {
 }
 
 func joinKinds(kinds []Kind) string {
-	var out []string
-	for _, k := range kinds {
-		out = append(out, string(k))
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(seq.Map(kinds, func(k Kind) string { return string(k) }), ", ")
 }
 
 // faults decides when a fault strikes. The seed chooses the rates: some kinds never strike

@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -165,10 +166,7 @@ func passesFilters(d *search.Document, p *search.Plan) bool {
 
 // placeOf is the place of a document in the answer; ok is false if its words do not match.
 func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
-	var words []string
-	for _, t := range d.Text {
-		words = append(words, search.Words(t)...)
-	}
+	words := seq.Flat(d.Text, search.Words)
 	var score search.Score
 	matches := func(w string, last bool) bool {
 		return countWords(&score, words, w, last, p.Fuzzy && search.MayForgive(w))

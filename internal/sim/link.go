@@ -9,6 +9,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -347,19 +348,11 @@ func (l *link) Close() error { return nil }
 func (l *link) drawTurn(p float64) bool { return !l.calm && l.sched.chance(p) }
 
 func refNames(refs []store.Ref) []string {
-	out := make([]string, len(refs))
-	for i := range refs {
-		out[i] = refName(refs[i])
-	}
-	return out
+	return seq.Map(refs, refName)
 }
 
 func writeNames(ws []store.Write) []string {
-	out := make([]string, len(ws))
-	for i := range ws {
-		out[i] = refName(ws[i].Ref)
-	}
-	return out
+	return seq.Map(ws, func(w store.Write) string { return refName(w.Ref) })
 }
 
 // refName is the key of a row over all tables.
@@ -381,11 +374,7 @@ type indexLink struct{ *link }
 
 // Apply sends changes of documents to the index.
 func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	names := make([]string, len(docs))
-	for i := range docs {
-		names[i] = docs[i].Index + "|" + docs[i].ID
-	}
-	l.pauseCall("index", names...)
+	l.pauseCall("index", seq.Map(docs, func(d search.Document) string { return d.Index + "|" + d.ID })...)
 	l.beforeCall()
 	errs := make([]error, len(docs))
 	if l.strikeWeighted(SearchBusy, 2) {

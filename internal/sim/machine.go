@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -166,10 +167,7 @@ func (m *machine) replayRun(run *runner.Runner) error {
 	for _, mt := range m.model.Tables {
 		for _, s := range m.from.base.tables[mt.Name].shards {
 			for at := 0; at < len(s.records); {
-				var batch []events.Entry
-				for _, rec := range s.records[at:min(len(s.records), at+1+m.sched.n(30))] {
-					batch = append(batch, events.Entry{Record: rec})
-				}
+				batch := entriesOf(s.records[at:min(len(s.records), at+1+m.sched.n(30))])
 				if err := r.Batch(context.Background(), batch, ""); err != nil {
 					return err
 				}
@@ -428,11 +426,8 @@ func (m *machine) reconcileMirror() {
 }
 
 // firstOf are the first five names, sorted.
-func firstOf(names map[string]bool) (out []string) {
-	for n := range names {
-		out = append(out, n)
-	}
-	slices.Sort(out)
+func firstOf(names map[string]bool) []string {
+	out := slices.Sorted(maps.Keys(names))
 	return out[:min(len(out), 5)]
 }
 

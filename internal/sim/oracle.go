@@ -78,10 +78,9 @@ func (t *truth) rowsText() string {
 // deriveRows makes all rows: those of the application, and the copies and groups of the rows of the
 // round before.
 func (t *truth) deriveRows() []*known {
-	var out []*known
-	for _, o := range t.standingRows(nil) {
-		out = append(out, t.withTallies(&known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image}))
-	}
+	out := seq.Map(t.standingRows(nil), func(o *ownRow) *known {
+		return t.withTallies(&known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image})
+	})
 	var before []*known
 	for _, name := range t.order {
 		k := t.rows[name]

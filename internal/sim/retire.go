@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -246,10 +247,7 @@ func (b *builds) settleRemovals(when string, is func(each []*build.Removed) bool
 		}
 	}
 	if err != nil || len(each) == 0 || !is(each) {
-		var as []build.Removed
-		for _, r := range each {
-			as = append(as, *r)
-		}
+		as := seq.Map(each, func(r *build.Removed) build.Removed { return *r })
 		b.addFailure(Stuck, "retire: the removal %s is %+v: %v", when, as, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -24,10 +25,7 @@ func (m *stored) time() time.Time { return m.clock }
 
 // openDisk opens the store on a disk. fatal is called when that fails it.
 func (m *stored) openDisk(disk vfs.FS, fatal func(reason string)) (*embedded.Store, error) {
-	var tables []store.Table
-	for _, name := range m.base.names {
-		tables = append(tables, m.base.tables[name].Table)
-	}
+	tables := seq.Map(m.base.names, func(name string) store.Table { return m.base.tables[name].Table })
 	return embedded.Open("store", tables, embedded.Options{
 		FS: disk, Now: m.time, ID: "machine", Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
 		Logger: slog.New(slog.DiscardHandler), Fatal: fatal,

@@ -7,6 +7,7 @@ import (
 
 	"weir/internal/condition"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -216,11 +217,7 @@ func inKey(e *model.Entity, name string) bool {
 // assembleRow makes a row of the values of its names. ok is false if the result is no row of
 // the entity, or one that the table would refuse.
 func (w *words) assembleRow(e *model.Entity, vals map[string]value.Value) (value.Item, bool) {
-	var attrs []value.Attr
-	for _, a := range e.Attributes {
-		attrs = append(attrs, value.Attr{Name: a.Name, Value: vals[a.Name]})
-	}
-	row := value.NewItem(attrs...)
+	row := value.NewItem(seq.Map(e.Attributes, func(a *model.Attribute) value.Attr { return value.Attr{Name: a.Name, Value: vals[a.Name]} })...)
 	for i := range e.Where {
 		t := &e.Where[i]
 		switch {

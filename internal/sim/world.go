@@ -19,6 +19,7 @@ import (
 	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -63,11 +64,8 @@ type world struct {
 	log      func(line string) // if set, is called with each line of the trace
 }
 
-func schemasOf(m *model.Model) (out []search.Schema) {
-	for _, s := range m.Searches {
-		out = append(out, search.Schema{Name: document.Index(m, s)})
-	}
-	return out
+func schemasOf(m *model.Model) []search.Schema {
+	return seq.Map(m.Searches, func(s *model.Search) search.Schema { return search.Schema{Name: document.Index(m, s)} })
 }
 
 // way is how a run delivers records.
