@@ -15,7 +15,7 @@ import (
 )
 
 // replayTwice replays the streams of the run into an empty world, and then once more into the
-// same one. Both times the result must equal what the run came to live.
+// same one. Both times the result must equal that of the live run.
 func (w *world) replayTwice() {
 	if len(w.operatorLetters()) > 0 || newDice(w.seed, "again", 0).n(4) > 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// amountOf is what a row gives to a tally, by the text of the model alone. It is missing if the row
+// amountOf is the value that a row adds to a tally, by the text of the model alone. It is missing if the row
 // lacks a field of it, and NULL if a computed one has none, or one that no sum takes.
 func amountOf(s *model.Source, row value.Item) value.Value {
 	words := strings.Fields(s.Amount.Text)

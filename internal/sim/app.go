@@ -14,8 +14,8 @@ import (
 )
 
 // app is the application whose tables these are. It keeps its own record of what it wrote,
-// apart from all that weir knows: own has each row as the application means it, deeds what
-// it did, in order.
+// apart from all that weir knows: own has each row as the application means it, deeds its
+// changes, in order.
 type app struct {
 	*world
 	words     *words
@@ -64,8 +64,8 @@ type snapshot struct {
 	row, own value.Item
 }
 
-// newApp makes the application of a run. The seed chooses its values and what it is mostly
-// about.
+// newApp makes the application of a run. The seed chooses its values and its favourite
+// entity.
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, forgot: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
@@ -599,7 +599,7 @@ var blanks = func() string {
 	return string(text)
 }()
 
-// bareRow is a row without bookkeeping and without what is tallied on it.
+// bareRow is a row without bookkeeping and without tallied values.
 func bareRow(e *model.Entity, row value.Item) value.Item {
 	if row == nil {
 		return nil
@@ -607,7 +607,7 @@ func bareRow(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !isTallied(e, name) })
 }
 
-// isTallied reports whether weir shows a tally, the latest of rows, or what they follow, under the name on rows of an
+// isTallied reports whether weir shows a tally, the latest of rows, or a followed value under the name on rows of an
 // entity.
 func isTallied(e *model.Entity, name string) bool {
 	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
@@ -661,7 +661,7 @@ func (a *app) recordDeed(o *ownRow, own value.Item, write func()) {
 	dd.moved = looksMoved(before, after)
 	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)
-	a.base.undone(func() { // the row and what the application means by it are lost together
+	a.base.undone(func() { // the row and the image that the application has of it are lost together
 		o.image = dd.was
 		a.deeds = a.deeds[:len(a.deeds)-1]
 	})

@@ -20,7 +20,7 @@ import (
 // In some runs all that rows tell is built, while the application writes and consumers
 // follow: at any moment, by builders that are killed, paused and work side by side. Builders
 // run as fibers, so everything goes wrong in their calls that goes wrong in those of
-// consumers. In the end all state must be what the oracle counts from all rows, including
+// consumers. In the end all state must equal the count of the oracle from all rows, including
 // those whose records no consumer had. History is left out: no row tells it.
 //
 // These runs have no large rows and no numbers that no sum can hold: what is parked is
@@ -55,12 +55,12 @@ func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	return w.finishRun(acts)
 }
 
-// builds is what a run does that has builds.
+// builds is a run with builds.
 type builds struct {
 	*world
 	d      *dice
 	names  []string // of all builds of the model
-	again  bool     // whether builders are told to build what is live
+	again  bool     // whether builders are told to build live derivations again
 	act    int      // the number of the application's next act
 	acts   int
 	skip   map[int]bool
@@ -107,9 +107,9 @@ func (b *builds) runBuilds(o Options) (acts int) {
 	}
 	b.again = false
 	b.clock = b.clock.Add(again)
-	b.base.durable() // for long: no power cut takes what is a day old
+	b.base.durable() // a power cut never takes changes of a day ago
 	b.settleBuilds(owntable.BuildVerified)
-	if b.judgeState("after the audit") && len(b.operatorLetters()) == 0 { // verify reports what is kept
+	if b.judgeState("after the audit") && len(b.operatorLetters()) == 0 { // verify reports dead letters
 		if found := b.runVerify(); len(found) > 0 {
 			b.addFailure(Reordered, "verify: after the audit it finds %+v", found[0])
 		}
@@ -118,7 +118,7 @@ func (b *builds) runBuilds(o Options) (acts int) {
 	return b.acts
 }
 
-// handOver lets what is verified go over from marks to positions while everything goes wrong
+// handOver lets verified derivations go over from marks to positions while everything goes wrong
 // again: first while shards are cut, and then without marks.
 func (b *builds) handOver() {
 	if len(b.failures) > 0 {
@@ -130,7 +130,7 @@ func (b *builds) handOver() {
 		b.runRough(handTurns)
 		b.clock = b.clock.Add(2 * build.InUse)
 		b.base.durable()
-		if !b.settleBuilds(owntable.BuildVerified) { // a power cut took what was read
+		if !b.settleBuilds(owntable.BuildVerified) { // a power cut took records that were read
 			return
 		}
 		b.judgeState("while it goes over to positions")
@@ -201,12 +201,12 @@ func (b *builds) skipAll() {
 	if b.mapping != nil {
 		b.mapping.findRecords()
 		for _, q := range b.mapping.queues {
-			q.first, q.done = q.taken, q.taken // nor does what is behind come again
+			q.first, q.done = q.taken, q.taken // nor do earlier records come again
 		}
 	}
 }
 
-// changeDefinition makes what is live of some derivation that of another definition.
+// changeDefinition gives the live state of some derivation another definition.
 func (b *builds) changeDefinition() {
 	all := b.program.Builds()
 	changed := pick(b.d, slices.Sorted(maps.Keys(all)))
@@ -251,7 +251,7 @@ func (b *builds) runRough(turns int) {
 			} else if len(running) > 0 && b.sched.chance(0.2) {
 				pick(b.sched, running).killProcess()
 				b.counted[b.roleName("builders killed", removersKilled)]++
-			} else if len(running) > 0 && b.sched.chance(0.5) { // what it has read grows old meanwhile
+			} else if len(running) > 0 && b.sched.chance(0.5) { // the rows that it has read grow old meanwhile
 				for _, f := range pick(b.sched, running).fibers {
 					f.asleep = max(f.asleep, 50+b.sched.n(300))
 				}
@@ -295,7 +295,7 @@ func (b *builds) startBuilder() {
 	})
 }
 
-// roleName is what a run counts of its builders, or of its removers.
+// roleName is the name under which a run counts its builders, or its removers.
 func (b *builds) roleName(builders, removers string) string {
 	if b.removing {
 		return removers

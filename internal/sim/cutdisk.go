@@ -12,17 +12,17 @@ import (
 )
 
 // cutDisk is a file system in memory on which something happens at one change: the process dies, or
-// the disk is full from then on. What has happened to it until then is what the next process finds.
-// After the moment the process goes on, so that it can be seen what it would have done.
+// the disk is full from then on. The next process finds the changes until then.
+// After the moment the process goes on, and its later changes are lost.
 type cutDisk struct {
 	vfs.FS
 	mem *vfs.MemFS
 
 	mu    sync.Mutex
 	left  int  // changes before the moment; negative: none comes, or it is past
-	kind  Kind // what happens then
+	kind  Kind // the fault that strikes then
 	dice  *dice
-	image *vfs.MemFS // what the next process finds; nil before the moment
+	image *vfs.MemFS // the content that the next process finds; nil before the moment
 	full  bool
 }
 
@@ -51,7 +51,7 @@ func (c *cutDisk) hasStruck() bool {
 	return c.image != nil || c.full
 }
 
-// keepImage keeps what is there for the next process, unless that is kept already. From then on nothing fails.
+// keepImage keeps the content for the next process, unless it is kept already. From then on nothing fails.
 func (c *cutDisk) keepImage() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,13 +61,13 @@ func (c *cutDisk) keepImage() {
 	c.full = false
 }
 
-// afterCrash is what the next process finds.
+// afterCrash is the disk that the next process finds.
 func (c *cutDisk) afterCrash() *cutDisk {
 	c.keepImage()
 	return cutDiskOn(c.image)
 }
 
-// cloneDisk keeps what is synced, and so many percent of what is not.
+// cloneDisk keeps all synced data, and so many percent of the other.
 func (c *cutDisk) cloneDisk(percent int) {
 	var seed uint64
 	if c.dice != nil {
@@ -76,7 +76,7 @@ func (c *cutDisk) cloneDisk(percent int) {
 	c.image = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))})
 }
 
-// countChange comes before each change of the manifest, and of what a load makes: tables that will land, and files to
+// countChange comes before each change of the manifest and of the files of a load: tables that will land, and files to
 // sort in. When the store changes its other files, and in how many pieces, depends on timing. The error is that of a
 // full disk. The manifest always has room: a store that cannot write it ends its process, which machine has.
 func (c *cutDisk) countChange(name string) error {

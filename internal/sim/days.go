@@ -26,7 +26,7 @@ const (
 // call of a service lasts that long. Of the others some die, and the rest count as paused.
 func (w *world) leapTime(most time.Duration) {
 	hours := time.Duration(1+w.sched.n(int(most/time.Minute))) * time.Minute
-	if w.way != byFollower { // the embedded store keeps what is not applied
+	if w.way != byFollower { // the embedded store keeps records that are not applied
 		hours = min(hours, furthest-w.clock.Sub(w.oldestPending()))
 	}
 	if hours <= 0 {

@@ -13,7 +13,7 @@ import (
 )
 
 // disk is the file system under a machine's store, in memory. It knows how much of the
-// store's newest log is synced, fails when it is told to, and produces what the next
+// store's newest log is synced, fails when it is told to, and produces the disk that the next
 // process finds. What it does depends only on how much is written, not on in how many
 // pieces.
 type disk struct {
@@ -28,9 +28,9 @@ type disk struct {
 	limit   int        // how long the log can get then
 	left    int        // how many more files and writes there is room for; -1: any
 	lying   bool       // it reports syncs that it does not do
-	image   *vfs.MemFS // what the next process finds, except for the newest log
+	image   *vfs.MemFS // the files that the next process finds, except for the newest log
 	name    string     // of that log
-	content []byte     // what was written to it
+	content []byte     // all bytes written to it
 
 	before  *disk // without the changed bytes
 	flipped bool  // a byte that was durable is changed
@@ -42,7 +42,7 @@ func diskOn(mem *vfs.MemFS) *disk { return &disk{FS: mem, mem: mem, left: -1} }
 
 // armSync makes the next sync fail. For DiskFull and ShortWrite it also makes writes to the
 // newest log fail, and of that log the next process finds at most the given number of bytes
-// behind what is synced.
+// behind the synced ones.
 func (p *disk) armSync(k Kind, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *disk) syncedBefore() int {
 	return append([]int{0, 0}, p.marks...)[len(p.marks)]
 }
 
-// keepImage keeps what the next process finds: all that was written or, after a power cut, all
+// keepImage keeps the files for the next process: all that was written or, after a power cut, all
 // that was synced. From then on nothing fails.
 func (p *disk) keepImage(power bool) {
 	p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *disk) keepImage(power bool) {
 	p.armed, p.left, p.lying = "", -1, true
 }
 
-// diskAfter is what the next process finds, with the newest log cut to a length.
+// diskAfter is the disk that the next process finds, with the newest log cut to a length.
 func (p *disk) diskAfter(length int) *disk {
 	p.keepImage(false)
 	q := diskOn(p.image)

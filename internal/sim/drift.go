@@ -15,7 +15,7 @@ import (
 	"weir/internal/value"
 )
 
-// compareDrift compares what verify prints after records were missing with the truth: the rows and
+// compareDrift compares the output of verify after records were missing with the truth: the rows and
 // documents that verify names must be exactly those that are wrong. It leaves out history
 // and weir's own tables, of which the truth knows less.
 func (w *world) compareDrift() {

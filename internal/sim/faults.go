@@ -18,12 +18,12 @@ const (
 	CrashBefore      Kind = "crash-before"      // a process dies before its write happens
 	CrashAfter       Kind = "crash-after"       // it dies after its write
 	CrashBetween     Kind = "crash-between"     // it dies after all effects, before its checkpoint
-	Redelivery       Kind = "redelivery"        // any part of what was applied is delivered again
+	Redelivery       Kind = "redelivery"        // any part of the applied records is delivered again
 	Reorder          Kind = "reorder"           // a shard is read far behind the others
 	Bisect           Kind = "bisect"            // a failed batch is delivered in halves
 	PartialReply     Kind = "partial-reply"     // a function has done the first part of a batch
 	Zombie           Kind = "zombie"            // a worker is paused during a call while others go on
-	TwoWorkers       Kind = "two-workers"       // two workers do what one should do
+	TwoWorkers       Kind = "two-workers"       // two workers do the work of one
 	Split            Kind = "split"             // a shard closes, and its children continue it
 	Throttle         Kind = "throttle"          // a call is refused for now
 	Unknown          Kind = "unknown"           // a call has happened, and its answer is lost
@@ -32,10 +32,10 @@ const (
 	Expiry           Kind = "expiry"            // TTL deletes a row, late
 	Skew             Kind = "skew"              // the clock of a process is wrong
 	ClockBack        Kind = "clock-back"        // a clock is set back
-	PowerCut         Kind = "power-cut"         // all processes die, and what was not durable is lost
+	PowerCut         Kind = "power-cut"         // all processes die, and changes that were not durable are lost
 	DiskFull         Kind = "disk-full"         // a disk accepts no data for now
 	ShortWrite       Kind = "short-write"       // it accepts a part
-	FailedSync       Kind = "failed-sync"       // it does not make durable what it accepted
+	FailedSync       Kind = "failed-sync"       // it does not make the accepted data durable
 	TornLog          Kind = "torn-log"          // after a power cut a file ends within the last write
 	FlippedLog       Kind = "flipped-log"       // after a power cut the last bytes of a file are changed
 	Trim             Kind = "trim"              // records expire that some consumer has not applied
@@ -137,8 +137,8 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	return f
 }
 
-// always are the kinds that strike in quiet spells too: what the application does, what
-// happens to streams and clocks, and a paused process beside another (TwoWorkers).
+// always are the kinds that strike in quiet spells too: those of the application,
+// of streams and of clocks, and a paused process beside another (TwoWorkers).
 var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, HostileOverwrite, HostileRecreate, HostileRename}
 
 // spells is the schedule of quiet spells, in which no fault kills or hinders a process,

@@ -26,7 +26,7 @@ type crossing struct {
 	at        int // how many writes the run had done by then
 }
 
-// noteCrossings notes what happens to lists of followers.
+// noteCrossings notes changes of lists of followers.
 func (w *world) noteCrossings(key store.Key, old, now value.Item) {
 	if !w.tells || now == nil {
 		return

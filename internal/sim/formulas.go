@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// fieldValue is what a row has under a field. What is computed, or read from the key of an index, comes from the texts of the model
+// fieldValue is the value that a row has for a field. A computed value, or one read from the key of an index, comes from the texts of the model
 // alone: it is missing if the row lacks a part of it, and NULL if it is a number that no sum takes.
 func fieldValue(f *model.Field, row value.Item) value.Value {
 	switch a := f.Declared; {

@@ -245,7 +245,7 @@ func (m *mapping) abandonSlow() {
 	}
 }
 
-// noteAnswer moves a queue on behind what the function has processed.
+// noteAnswer moves a queue on behind the processed records.
 func (m *mapping) noteAnswer(q *queue, c *invocation) {
 	if c.from != q.done { // another invocation was first
 		return

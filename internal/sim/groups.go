@@ -134,7 +134,7 @@ func groupRows(rows []*known) (out []*known) {
 			k.own = groupRow(g.Into, key, vals)
 			k.image = k.own
 			if i := slices.IndexFunc(rows, func(was *known) bool { return was.entity == g.Into && was.name() == k.name() }); i >= 0 {
-				k.image = rows[i].image // what else is derived from it sees its values
+				k.image = rows[i].image // other derivations from it see its values
 			}
 			out = append(out, k)
 		}

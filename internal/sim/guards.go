@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// checkWrites checks what no single write of weir may do, whatever else is in progress. A write
+// checkWrites fails if a single write of weir does something that it may never do, whatever else is in progress. A write
 // that breaks a rule is a mistake even if a later write corrects it.
 func (w *world) checkWrites(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
@@ -94,7 +94,7 @@ func (w *world) checkLineage(who string, key store.Key, now value.Item) {
 			continue
 		}
 		for _, p := range t.shards {
-			if p.ID != s.Parent || w.mapping != nil && w.checkpointRow(t, p) == nil { // what a function wrote has expired
+			if p.ID != s.Parent || w.mapping != nil && w.checkpointRow(t, p) == nil { // the checkpoint of a function has expired
 				continue
 			}
 			if !p.Closed || !w.isPassed(t, p) {

@@ -11,7 +11,7 @@ import (
 )
 
 // The hostile application overwrites, deletes and restores rows that
-// only weir writes, and writes back what it read long ago.
+// only weir writes, and writes back a row that it read long ago.
 
 // overwriteRow writes back a row as it was read at some time, or writes over a row that only
 // weir writes, or deletes such a row.
@@ -86,7 +86,7 @@ func (a *app) restoreOlder(d *dice) bool {
 	return true
 }
 
-// misstateRow overwrites what weir shows on a row, and keeps weir's version.
+// misstateRow overwrites the values that weir shows on a row, and keeps weir's version.
 func (a *app) misstateRow(d *dice) bool {
 	var rows []*ownRow
 	for _, o := range a.standingRows(nil) {

@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// showLatest is a row with what it shows of the latest of rows: each time all rows are compared.
+// showLatest returns a row with the values that it shows of the latest of rows: each time all rows are compared.
 func (t *truth) showLatest(k *known, image value.Item, rows []*known) value.Item {
 	if k.entity == nil {
 		return image

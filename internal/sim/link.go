@@ -334,7 +334,7 @@ func (l *link) Sweep(_ context.Context, now time.Time, limit int, prepare store.
 	return l.base.Sweep(sent, now, limit, prepare)
 }
 
-// Sync makes what was written durable.
+// Sync makes all writes durable.
 func (l *link) Sync(_ context.Context) error {
 	l.pauseCall("sync")
 	defer l.afterRead()

@@ -23,8 +23,8 @@ import (
 )
 
 // loader is a computer on which processes replay the run's streams in bulk, one after the other:
-// each dies at some change of its disk, or finds the disk full. The next one opens what the disk
-// holds, and does the same again. A window must be there whole, or not at all; once it is said to
+// each dies at some change of its disk, or finds the disk full. The next one opens the store as the disk
+// has it, and does the same again. A window must be there whole, or not at all; once it is said to
 // have landed it stays. What comes last is replayed live, beside a follower.
 type loader struct {
 	stored
@@ -50,7 +50,7 @@ func RunBulk(m *model.Model, seed uint64, o Options) Outcome {
 	o.Bulk = true
 	w := newWorld(m, seed, o)
 	w.deliverBy(byFollower)
-	w.faults.fair = true // what becomes of processes that do not load is for other runs
+	w.faults.fair = true // faults of processes that do not load are for other runs
 	acts := w.runRough(o)
 	w.settle()
 	w.retryLetters()
@@ -161,7 +161,7 @@ func (l *loader) runProcesses() {
 	}
 }
 
-// chooseKind chooses of what the process is to die, "" for a process that nothing kills.
+// chooseKind chooses the fault by which the process is to die, "" for a process that nothing kills.
 func (l *loader) chooseKind(lives int) Kind {
 	if lives >= mostLoads {
 		return ""
@@ -181,7 +181,7 @@ func (l *loader) armDisk(k Kind, lives int) {
 	}
 }
 
-// openStore opens the store on what the disk holds, which must be the rows as they were when the last
+// openStore opens the store on the disk. Its rows must be the rows as they were when the last
 // window landed.
 func (l *loader) openStore() bool {
 	disk := l.disk
@@ -206,7 +206,7 @@ func (l *loader) openStore() bool {
 	return len(l.failures) == 0
 }
 
-// replaceProcess ends a process, and goes on with what its disk kept.
+// replaceProcess ends a process, and goes on with the data that its disk kept.
 func (l *loader) replaceProcess(k Kind, err error) {
 	l.counted["died in bulk"]++
 	if k == DiskFull && err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, bulk.ErrLive) {
@@ -226,7 +226,7 @@ func (l *loader) newReplay(s store.Store) *replay.Replay {
 	}}
 }
 
-// loadRecordings replays what is to be loaded. What cannot be in bulk, it replays live.
+// loadRecordings replays the recordings in bulk. If bulk refuses to go on, it replays live the records that have not landed.
 func (l *loader) loadRecordings() (sum replay.Summary, err error) {
 	ctx := context.Background()
 	r := l.newReplay(loadStore{l.db, l})
@@ -341,7 +341,7 @@ type landing struct {
 
 type aLoad = store.Load
 
-// Land lands, and notes what the rows are then. If the process died meanwhile, either may be true.
+// Land lands, and notes the rows of then. If the process died meanwhile, either may be true.
 func (s landing) Land(ctx context.Context) error {
 	l, before := s.l, s.l.disk.hasStruck()
 	err := s.aLoad.Land(ctx)

@@ -22,7 +22,7 @@ import (
 
 // machine is a computer with a faulty disk and the embedded store on it. One process at a
 // time replays the run's streams into the store and follows them. The process dies with its
-// store; the next one opens what the disk holds and does the same again.
+// store; the next one opens the store as the disk has it and does the same again.
 //
 // The rows of the store are compared with a mirror (base) that gets each write too. After a
 // death the store must hold everything, except some of the newest writes that were not
@@ -149,14 +149,14 @@ func (m *machine) startFibers() {
 				f.idle = true
 				f.pause()
 			}
-			for _, o := range m.fibers { // other fibers may read what it wrote
+			for _, o := range m.fibers { // other fibers may read its writes
 				o.idle = o.idle && n == 0
 			}
 		}
 	}))
 }
 
-// replayRun does what projector replay does with a recording of the run.
+// replayRun replays a recording of the run, as the command replay does.
 func (m *machine) replayRun(run *runner.Runner) error {
 	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
 	r.Gap = func(g replay.Gap) {
@@ -182,7 +182,7 @@ func (m *machine) replayRun(run *runner.Runner) error {
 	return nil
 }
 
-// openStore opens the store on what the disk holds, as often as it takes.
+// openStore opens the store on the disk, as often as it takes.
 func (m *machine) openStore() {
 	for tries := 0; ; tries++ {
 		m.dead, m.bytes = "", 0
@@ -223,7 +223,7 @@ func (m *machine) openStore() {
 func (m *machine) openOnce() (*embedded.Store, error) {
 	disk := m.disk
 	return m.openDisk(disk, func(reason string) {
-		disk.keepImage(false) // the next process finds what is on the disk now
+		disk.keepImage(false) // the next process finds the disk of now
 		m.dead = reason
 	})
 }
@@ -325,7 +325,7 @@ func (m *machine) hasFallen(fails Kind) bool {
 	}
 	m.from.counted["died of a disk"]++
 	end := m.disk.logLength()
-	if fails == FailedSync { // any part of what was not synced may be lost for good
+	if fails == FailedSync { // any part of the unsynced data may be lost for good
 		end = m.disk.synced + m.d.n(end-m.disk.synced+1)
 	}
 	old := m.disk
@@ -334,7 +334,7 @@ func (m *machine) hasFallen(fails Kind) bool {
 	return true
 }
 
-// cutPower may cut the power. The log then ends with what was synced, or anywhere behind that;
+// cutPower may cut the power. The log then ends with its synced part, or anywhere behind that;
 // or its last bytes are changed, or a byte that was durable.
 func (m *machine) cutPower() {
 	kind := TornLog
@@ -383,7 +383,7 @@ func (m *machine) unusedRef() store.Ref {
 	return store.Ref{Table: t.Name, Key: k}
 }
 
-// reconcileMirror undoes in the mirror what the store has lost: some of the newest changes that
+// reconcileMirror undoes the changes in the mirror that the store has lost: some of the newest changes that
 // were not durable. Any other difference is a failure.
 func (m *machine) reconcileMirror() {
 	have := m.allRows()
@@ -465,7 +465,7 @@ func (a *atMachine) Query(ctx context.Context, q store.Query) (store.Page, error
 	return a.db.Query(ctx, q)
 }
 
-// makeRoom restarts the store if it holds too much in memory for what is about to be written.
+// makeRoom restarts the store if it holds too much in memory for the coming writes.
 func (a *atMachine) makeRoom(ws []store.Write) {
 	size := 0
 	for i := range ws {
@@ -577,7 +577,7 @@ func (a *atMachine) Identity(ctx context.Context, table string) (store.Identity,
 	return a.db.Identity(ctx, table)
 }
 
-// Sweep is refused: the mirror would not see what it deletes.
+// Sweep is refused: the mirror would not see its deletions.
 func (a *atMachine) Sweep(context.Context, time.Time, int, store.Prepare) (int, error) {
 	return 0, errors.New("sim: nothing is swept here")
 }

@@ -17,7 +17,7 @@ import (
 
 // In half of the runs of a model with migrations between its own tables, these are on from the beginning. Then weir
 // itself makes, changes and deletes rows that are the application's, as the application means them from then on. Runs with
-// builds do not compare what was moved: where records are missing, so are moves.
+// builds do not compare moved rows: where records are missing, so are moves.
 
 // enableMigrations turns the model's migrations on, or none.
 func (w *world) enableMigrations() {
@@ -36,7 +36,7 @@ func (w *world) runsMigration(g *model.Migration) bool {
 	return !g.From.Open() && !slices.ContainsFunc(g.Makes, func(mk *model.Making) bool { return mk.Into.Table == g.From.Table })
 }
 
-// adoptWrites does a transaction of weir, and notes what it made of rows that are the application's.
+// adoptWrites does a transaction of weir, and notes its changes of rows that are the application's.
 func (w *world) adoptWrites(ws []store.Write, do func() error) error {
 	before := make([]value.Item, len(ws))
 	for i := range ws {
@@ -92,7 +92,7 @@ func looksMoved(was, is value.Item) bool {
 	return !mark.IsMissing() && !value.Equal(mark, was.Get(owntable.Moved))
 }
 
-// compareMoves fails if an old row was not moved as it is, or what it became is left although it no longer does.
+// compareMoves fails if an old row was not moved as it is, or a row is left that no old row moves to any more.
 func (t *truth) compareMoves() {
 	m := &migrate.Mover{Model: t.model, Store: t.base, Now: func() time.Time { return t.clock }}
 	on, err := m.Started(context.Background())

@@ -18,8 +18,8 @@ import (
 	"weir/internal/value"
 )
 
-// truth is the oracle: what must exist in the end, computed only from what the application
-// did. It uses no code of the projections, the runner or verify. It is slow and simple: it
+// truth is the oracle: the rows that must exist in the end, computed only from the acts of the application.
+// It uses no code of the projections, the runner or verify. It is slow and simple: it
 // counts everything from the rows, again and again, until nothing changes.
 type truth struct {
 	*app
@@ -28,7 +28,7 @@ type truth struct {
 	followed map[string]value.Value // the last value of each field of each row
 	written  map[string]time.Time   // when the application wrote each row last
 	who      value.Item             // the follower for whom a row is made
-	differ   map[string]bool        // if set, gets the names of what is wrong, instead of failures
+	differ   map[string]bool        // if set, gets the names of wrong rows and documents, instead of failures
 }
 
 // known is a row that must exist, complete except for bookkeeping.
@@ -36,7 +36,7 @@ type known struct {
 	table  *model.Table
 	key    store.Key
 	entity *model.Entity
-	own    value.Item // without what is tallied on it and without statuses
+	own    value.Item // without tallied values and without statuses
 	image  value.Item
 	last   []string // attributes that keep the last value of a deleted row
 	lapsed []string // those of them that may be missing: nothing followed the deleted row for long enough
@@ -48,7 +48,7 @@ func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Ke
 // rounds is how many levels of derivations may build on each other.
 const rounds = 6
 
-// computeTruth computes what must exist now, from all that the application has done so far.
+// computeTruth computes the rows that must exist now, from all acts of the application so far.
 func (a *app) computeTruth() *truth {
 	t := &truth{app: a, followed: map[string]value.Value{}, written: map[string]time.Time{}}
 	t.noteDeeds()
@@ -347,7 +347,7 @@ func (t *truth) mayLapse(f *model.Follow, of *model.Entity, row value.Item) bool
 	return began.Sub(gone) > tombs
 }
 
-// sums is what is tallied on one row.
+// sums are the values tallied on one row.
 type sums struct {
 	entity *model.Entity
 	table  *model.Table
@@ -357,7 +357,7 @@ type sums struct {
 	values map[*model.Tally]map[string]int
 }
 
-// countRows tallies the rows and makes them the rows of the truth, with what they show.
+// countRows tallies the rows and makes them the rows of the truth, with the values that they show.
 func (t *truth) countRows(rows []*known) {
 	tallies := map[string]*sums{}
 	for _, k := range rows {
@@ -443,7 +443,7 @@ func ratOf(v value.Value) *big.Rat {
 	return r
 }
 
-// shownValues is what a row shows of its sums, where none means that nothing was counted. Of a
+// shownValues are the values that a row shows of its sums, where none means that nothing was counted. Of a
 // distinct over its max the row shows nothing, and well is false.
 func shownValues(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	well = true
@@ -664,7 +664,7 @@ func (t *truth) compareRows() {
 			continue
 		}
 		have := ownAttributes(row)
-		if t.trims.hasGaps() || t.built { // no row says what a deleted row had last
+		if t.trims.hasGaps() || t.built { // no row has the last values of a deleted one
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
 			}
@@ -676,7 +676,7 @@ func (t *truth) compareRows() {
 			}
 		}
 		want := k.image
-		if k.entity != nil && k.entity.Derived { // what other programs put there is no matter
+		if k.entity != nil && k.entity.Derived { // rows that other programs put there do not matter
 			want = want.Filter(func(n string) bool { return n != ballast })
 		}
 		if !value.EqualItems(have, want) {
@@ -788,7 +788,7 @@ func difference(a, b value.Item) string {
 	return plainText(out)
 }
 
-// ownAttributes is a row without what only weir reads.
+// ownAttributes is a row without the attributes that only weir reads.
 func ownAttributes(row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) })
 }
@@ -801,7 +801,7 @@ func plainText(it value.Item) string {
 	return s
 }
 
-// noteTallied notes what is tallied, for compareSets and compareUncomputed.
+// noteTallied notes the tallied values, for compareSets and compareUncomputed.
 func (t *truth) noteTallied(all map[string]*sums) {
 	t.members = all
 }
@@ -935,7 +935,7 @@ func appendTexts(out []string, v value.Value) []string {
 	return out
 }
 
-// compareHistory compares history with one pass over what the application did.
+// compareHistory compares history with one pass over the acts of the application.
 func (t *truth) compareHistory() {
 	want, may := map[string]*known{}, map[string]*known{}
 	for _, d := range t.deeds {

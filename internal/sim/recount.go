@@ -18,9 +18,9 @@ import (
 	"weir/internal/value"
 )
 
-// verifyAndSpoil runs verify: it must find nothing, and then exactly what was spoilt on purpose.
+// verifyAndSpoil runs verify: it must find nothing, and then exactly the value that was spoilt on purpose.
 func (w *world) verifyAndSpoil() {
-	if len(w.operatorLetters()) > 0 { // verify reports what is kept
+	if len(w.operatorLetters()) > 0 { // verify reports dead letters
 		return
 	}
 	if found := w.runVerify(); len(found) > 0 {
@@ -80,7 +80,7 @@ type spoilt struct {
 	do         func() (undo func())
 }
 
-// isNamedBy reports whether a difference is about what was spoilt.
+// isNamedBy reports whether a difference is about the spoilt value.
 func (s *spoilt) isNamedBy(d *scratch.Difference) bool {
 	return s.row != "" && (d.Row == s.row || s.short != "" && strings.HasPrefix(d.Row, s.short)) || s.row == "" && d.Derivation == s.derivation
 }
@@ -154,7 +154,7 @@ func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item,
 	}
 	for _, s := range e.Statuses {
 		if row.Get(owntable.Own).Item().Get(s.Attr.Name).IsMissing() {
-			continue // what stands there is the application's
+			continue // the value there is the application's
 		}
 		add(t.spoilRow("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
 	}
@@ -241,7 +241,7 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 }
 
 // keepsUntold reports whether an attribute keeps the value of a row that is gone, and the row does not say itself which row that
-// was: verify takes what it shows for the last value.
+// was: verify takes the value that it shows for the last one.
 func keepsUntold(e *model.Entity, attr string, row value.Item) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(a model.Assign) bool {

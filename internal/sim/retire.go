@@ -41,17 +41,17 @@ const (
 	retiredAtOnce  = 3    // derivations
 )
 
-// removals is what some runs with a removal must come to.
+// removals are states that some runs with a removal must reach.
 var removals = []string{removes, removesBuilt, removesAll, removesBeside, removersKilled, removersPaused, removersTwo, removalsEnd, removalRefuses}
 
-// removal is what is removed in a run.
+// removal names the derivations that a run removes.
 type removal struct {
 	earlier *model.Model
 	gone    []string // derivations that the later model does not have, sorted; nil in a run without a removal
 	unbuilt bool     // they are live from the stream, and nothing is built
 }
 
-// removalOf returns the model that a run of a model ends with, and what is removed.
+// removalOf returns the model that a run of a model ends with, and the removal.
 func removalOf(m *model.Model, seed uint64) (*model.Model, removal) {
 	d := newDice(seed, "retire "+m.Name, 0)
 	if !d.chance(0.3) {
@@ -129,7 +129,7 @@ func derivationsLacking(m, later *model.Model) (names []string) {
 	return names
 }
 
-// retireDerivations lets a newer program take over that lacks some derivations, and removes what these have shown.
+// retireDerivations lets a newer program take over that lacks some derivations, and removes their values.
 func (b *builds) retireDerivations() {
 	start := func(what string, with *model.Model) {
 		b.program = with
@@ -137,7 +137,7 @@ func (b *builds) retireDerivations() {
 			b.addFailure(Reordered, "retire: %s is not refused: %v", what, err)
 		}
 	}
-	if b.isUnwritten() { // then what is retired may be derived again
+	if b.isUnwritten() { // then retired values may be derived again
 		return
 	}
 	b.faults.over, b.calm = true, true // these commands are done by hand, until they succeed
@@ -163,7 +163,7 @@ func (b *builds) retireDerivations() {
 	start("a program with what is retired", b.removal.earlier)
 	b.program, b.names, b.again = b.model, buildsOf(b.model), false
 	for range 3 {
-		b.doNextAct() // what runs with the earlier model meets these, and is refused
+		b.doNextAct() // programs with the earlier model meet these, and are refused
 	}
 	b.faults.over, b.calm = false, false
 	b.runRough(removalTurns / 6)
@@ -198,7 +198,7 @@ func (b *builds) retireDerivations() {
 	}
 }
 
-// isUnwritten reports whether nothing was written to the tables that what goes is derived from.
+// isUnwritten reports whether nothing was written to the sources of the retired derivations.
 func (b *builds) isUnwritten() bool {
 	return !slices.ContainsFunc(b.removal.earlier.Derivations(), func(d model.Derivation) bool {
 		return slices.Contains(b.removal.gone, d.Name) && slices.ContainsFunc(d.Reads, func(t string) bool {
@@ -207,7 +207,7 @@ func (b *builds) isUnwritten() bool {
 	})
 }
 
-// countRemoved counts what the run removes.
+// countRemoved counts the kinds of removals of the run.
 func (b *builds) countRemoved() {
 	b.counted[removes]++
 	if len(b.shownBuilds()) > 0 {
@@ -233,7 +233,7 @@ func (b *builds) countRemoved() {
 	}
 }
 
-// settleRemovals lets a remover that nothing hinders do all that it can, and fails unless what it decided is as it must be.
+// settleRemovals lets a remover that nothing hinders do all that it can, and fails unless its decisions are as they must be.
 func (b *builds) settleRemovals(when string, is func(each []*build.Removed) bool) {
 	b.faults.over, b.calm = true, true
 	var each []*build.Removed
@@ -264,7 +264,7 @@ func (b *builds) runRemover(r *runner.Runner) (each []*build.Removed, err error)
 	return each, err
 }
 
-// nothingLeft compares weir's own table with what the later model derives.
+// nothingLeft compares weir's own table with the derivations of the later model.
 func (b *builds) nothingLeft() {
 	b.base.tables[owntable.TableName].eachRow(func(key store.Key, row value.Item) {
 		if what := b.ofRetired(key.Partition.Text(), key.Sort.Text()); what != "" {
@@ -278,7 +278,7 @@ func (b *builds) nothingLeft() {
 	}
 }
 
-// ofRetired says what a row of the own table is of what is retired alone; "" for nothing.
+// ofRetired names the kind of a row of the own table that belongs to retired derivations alone; "" for none.
 func (b *builds) ofRetired(partition, sort string) string {
 	kind, rest, _ := strings.Cut(partition, "|")
 	name, rest, _ := strings.Cut(rest, "|")

@@ -66,7 +66,7 @@ func Run(m *model.Model, seed uint64, o Options) Outcome {
 	return w.finishRun(acts)
 }
 
-// finishRun ends all processes, and is what the run came to.
+// finishRun ends all processes and returns the outcome of the run.
 func (w *world) finishRun(acts int) Outcome {
 	out := Outcome{
 		Seed: w.seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairsStruck(), Counted: w.counted,
@@ -210,7 +210,7 @@ func (w *world) disturbStreams() {
 		clear(w.foreign)
 		w.foreign[""] = true // from now on it is unknown who wrote a version
 		w.traceStep("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
-		w.app.copies = nil // some of what it read was never durable
+		w.app.copies = nil // some rows that it read were never durable
 		w.allDie()
 	}
 }
@@ -388,7 +388,7 @@ func (w *world) settleFor(times int) {
 	}
 }
 
-// retryLetters does what operators do about dead letters: it makes room in rows that are too large,
+// retryLetters treats dead letters as operators do: it makes room in rows that are too large,
 // often replaces numbers that no sum takes, and retries.
 func (w *world) retryLetters() {
 	w.lettersHave()
@@ -533,7 +533,7 @@ func (w *world) operatorLetters() []owntable.LetterRow {
 	})
 }
 
-// letterHeads are the heads of all dead letters, including those that only say what cannot be computed.
+// letterHeads are the heads of all dead letters, including those about values that cannot be computed.
 func (w *world) letterHeads() (out []owntable.LetterRow) {
 	of := []string{owntable.Dead(w.model.Name)}
 	for _, b := range w.shownBuilds() {

@@ -8,7 +8,7 @@
 //
 // The projections, the runner, the reader of streams, the Lambda
 // handler, replay and verify are the real ones. What they must come to is computed
-// by truth, the oracle, from what the application did. It shares no code with them except
+// by truth, the oracle, from the acts of the application. It shares no code with them except
 // the compiled model.
 package sim
 
@@ -28,7 +28,7 @@ import (
 	"weir/internal/model"
 )
 
-// Class is a class of failures: what is wrong in the end.
+// Class is a class of failures.
 type Class string
 
 // The classes of failures.
@@ -294,7 +294,7 @@ func Numbers(set map[int]bool) string {
 	return strings.Join(out, ",")
 }
 
-// ParseNumbers parses what Numbers writes.
+// ParseNumbers parses a text that Numbers wrote.
 func ParseNumbers(text string) (map[int]bool, error) {
 	set := map[int]bool{}
 	if text == "" {

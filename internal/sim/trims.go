@@ -68,7 +68,7 @@ func (t *trims) expireShard(in *table, s *shard) {
 	if t.sched.chance(all) {
 		upTo = min(s.seen, len(s.records))
 	}
-	if n := t.findSleeper(s); n != nil && t.sched.chance(0.8) { // it is to miss what others have applied
+	if n := t.findSleeper(s); n != nil && t.sched.chance(0.8) { // it is to miss records that others have applied
 		upTo = t.appliedRecords(in, s)
 	}
 	if !t.mayExpire(in, s, upTo) {
@@ -146,7 +146,7 @@ func (t *trims) rouseSleeper(in *table, s *shard) {
 	}
 }
 
-// checkWrite checks what is written about streams.
+// checkWrite checks a write about streams.
 func (t *trims) checkWrite(who string, in *table, key store.Key, old, now value.Item) {
 	if t == nil {
 		return
@@ -173,7 +173,7 @@ func (t *trims) checkWrite(who string, in *table, key store.Key, old, now value.
 	}
 }
 
-// checkMove compares what was counted with the records between the old position and the new.
+// checkMove compares the counted records with those between the old position and the new.
 func (t *trims) checkMove(who string, key store.Key, old, now owntable.CheckpointRow) {
 	table, id := now.Table, now.Shard
 	s := t.base.tables[table].shard(id)
@@ -272,7 +272,7 @@ func (t *trims) checkUnlisted(who string, letter *owntable.LetterRow) {
 	}
 }
 
-// checkLease compares a lease that is taken with what other processes think that they have.
+// checkLease compares a lease that is taken with those that other processes think they have.
 func (t *trims) checkLease(who string, key store.Key, old, now value.Item) {
 	was, err := owntable.DecodeLease(old)
 	is, bad := owntable.DecodeLease(now)

@@ -44,7 +44,7 @@ type world struct {
 	born    int
 	way     way
 	mapping *mapping // the mapping of the function; nil if the run has no function
-	trims   *trims   // what the streams expired; nil if they keep everything
+	trims   *trims   // the records that the streams expired; nil if they keep everything
 
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes the run had done when a tombstone was last written
@@ -56,7 +56,7 @@ type world struct {
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
 	died     int                   // how often a process did
 	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
-	bulk     bool                  // what is recorded is replayed in bulk: no row is too large for a replay's mark
+	bulk     bool                  // recordings are replayed in bulk: no row is too large for a replay's mark
 	assume   bool                  // programs are told that nothing was written before
 	calls    int                   // how many calls of services the run has made
 	changes  int                   // how often something durable changed, or another process ran
@@ -143,7 +143,7 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 // deliverBy sets how the run delivers records, and makes the mapping of a function.
 func (w *world) deliverBy(by way) {
 	w.way, w.mapping, w.trims = by, nil, nil
-	w.base.keep = by == byFollower // only the embedded store loses what is not durable
+	w.base.keep = by == byFollower // only the embedded store loses changes that are not durable
 	switch by {
 	case byShard:
 		w.mapping = newMapping(w)
