@@ -50,8 +50,7 @@ var (
 // It returns when every task has its answer; an error of the store is an answer too. It gives up on rows that others
 // keep changing after maxTries.
 func (b *batch) executeTasks(ctx context.Context) {
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))
+	wait := newPauses()
 	for len(b.todo) > 0 {
 		n := len(b.todo)
 		plans, err := b.schedulePlans(ctx)

@@ -214,7 +214,7 @@ func (m *Mover) readOldRows(ctx context.Context, todo []*moveTask) error {
 // all.
 func (m *Mover) writePlans(ctx context.Context, todo []*moveTask) (again []*moveTask, err error) {
 	errs := make([]error, len(todo))
-	atOnce := maxMovesAtOnce
+	atOnce := maxAtOnce
 	if m.Alone {
 		atOnce = 1
 	}

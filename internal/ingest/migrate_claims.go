@@ -39,7 +39,7 @@ func readHolders(ctx context.Context, db store.Store, now time.Time, claims []Cl
 		return nil, err
 	}
 	known := make([][]store.Ref, len(claims))
-	err = parallel.Do(len(claims), maxMovesAtOnce, func(i int) error {
+	err = parallel.Do(len(claims), maxAtOnce, func(i int) error {
 		c := &claims[i]
 		out[i].claim = rows[c.Ref.String()]
 		if owner, ok := c.Owner(out[i].claim); ok && !c.IsOurs(out[i].claim) {
@@ -254,7 +254,7 @@ func (b *Backfill) keeperOf(c *claiming, known held) *store.Ref {
 // those that are to be read again, because another writer was faster.
 func (b *Backfill) takeSome(ctx context.Context, todo []claiming, known []held, which []int, counts map[string]int) (again []claiming, err error) {
 	errs := make([]error, len(which))
-	_ = parallel.Do(len(which), maxMovesAtOnce, func(i int) error {
+	_ = parallel.Do(len(which), maxAtOnce, func(i int) error {
 		c := &todo[which[i]]
 		errs[i] = b.Store.Transact(ctx, []store.Write{c.StillHasValue(), c.Take(known[which[i]].claim, uuid.NewString())})
 		return nil

@@ -14,16 +14,21 @@ import (
 )
 
 const (
-	maxMoveTries   = 10 * time.Second // how long a row is tried again while others change it
-	maxMovesAtOnce = 16               // transactions, and queries to indexes, at a time
+	maxTries  = 10 * time.Second // how long a command or a move is planned again while other writers interfere
+	maxAtOnce = 16               // transactions, and queries to indexes, at a time
 )
+
+// newPauses returns the pauses between tries of something that other writers change, for maxTries together.
+func newPauses() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxTries))
+}
 
 // retryUntilDone calls do until nothing is left to do. do returns the name of a row that is left
 // because another writer came in between, "" for none. The error says so if other
 // writers keep changing rows for longer than maxTries.
 func retryUntilDone(ctx context.Context, what string, do func() (left string, err error)) error {
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Millisecond), backoff.WithMaxInterval(50*time.Millisecond), backoff.WithMaxElapsedTime(maxMoveTries)), ctx)
+	wait := backoff.WithContext(newPauses(), ctx)
 	for {
 		left, err := do()
 		if err != nil || left == "" {

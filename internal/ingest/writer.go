@@ -42,11 +42,6 @@ type Writer struct {
 	leads map[string]bool // tables from whose rows other rows are derived
 }
 
-const (
-	maxTries  = 10 * time.Second // how long to plan a command again while other writers interfere
-	maxAtOnce = 16               // transactions, and queries to indexes, at a time
-)
-
 // Do executes the commands and returns a result for each. The outcome is the same as if
 // they were executed one after the other in the given order. Commands that touch one
 // another (see order.go) are executed in that order, the others in parallel. Writes of
