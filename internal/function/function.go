@@ -192,7 +192,7 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 			log.Error("a scheduled invocation could not look or go on", "model", called, "error", t.Why)
 		}
 		for i := range t.Tables {
-			stdout.Write(gauges(by, s.Models[0].Model, &t, i, time.Now()))
+			stdout.Write(gaugeLines(by, s.Models[0].Model, &t, i, time.Now()))
 		}
 		meter.flush()
 	}
@@ -243,9 +243,9 @@ func metricsOfEnvironment(in stage.Stage) (each bool, by dimensions, err error) 
 	return each, by, nil
 }
 
-// gauges are what a look found of one table, as metrics does. The model has no lag while that of one of its tables is not known,
+// gaugeLines returns the log lines of what a look found of one table. The model has no lag while that of one of its tables is not known,
 // so that the alarm tells. What waits of no table counts for the first one.
-func gauges(by dimensions, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
+func gaugeLines(by dimensions, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
 	is, of := map[string]int64{}, &t.Tables[i]
 	known := !slices.ContainsFunc(t.Tables, func(w reader.Watched) bool { return !w.Known })
 	if known {
@@ -259,9 +259,9 @@ func gauges(by dimensions, m *model.Model, t *lambda.Tick, i int, now time.Time)
 			}
 		}
 	}
-	b := by.line(m.Name, of.Table).write(by.sets(), is, now)
+	b := by.newLine(m.Name, of.Table).encodeMetrics(by.dimensionSets(), is, now)
 	if by.tables && of.Known && !known {
-		b = append(b, by.line(m.Name, of.Table).write(by.sets()[1:], map[string]int64{"Lag": of.Lag.Milliseconds()}, now)...)
+		b = append(b, by.newLine(m.Name, of.Table).encodeMetrics(by.dimensionSets()[1:], map[string]int64{"Lag": of.Lag.Milliseconds()}, now)...)
 	}
 	return b
 }
@@ -337,18 +337,18 @@ func (i *invocations) count(ctx context.Context) error {
 	return nil
 }
 
-// metrics is a report as a line of CloudWatch's embedded metric format, by which
+// metricLines is a report as a line of CloudWatch's embedded metric format, by which
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it: where it is no dimension, the log says of which table a value is.
 // Which metrics there are is in package measures; values says what they are in one report.
-func metrics(by dimensions, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
-	line := by.line(model, r.Table)
+func metricLines(by dimensions, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
+	line := by.newLine(model, r.Table)
 	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
 		line["Derivations"] = r.By
 	}
-	b := line.write(by.sets(), values(r, used), now)
+	b := line.encodeMetrics(by.dimensionSets(), values(r, used), now)
 	for _, table := range r.Refused { // it need not be the table of the event
-		b = append(b, by.line(model, table).write(by.sets(), map[string]int64{"Refused": 1}, now)...)
+		b = append(b, by.newLine(model, table).encodeMetrics(by.dimensionSets(), map[string]int64{"Refused": 1}, now)...)
 	}
 	return b
 }
@@ -361,8 +361,8 @@ type dimensions struct {
 	tables bool
 }
 
-// sets returns each set of dimensions: the one of the model, then the one of the table.
-func (d dimensions) sets() [][]string {
+// dimensionSets returns each set of dimensions: the one of the model, then the one of the table.
+func (d dimensions) dimensionSets() [][]string {
 	model := []string{"Model"}
 	if !d.stage.IsDefault() {
 		model = []string{"Stage", "Model"}
@@ -373,8 +373,8 @@ func (d dimensions) sets() [][]string {
 	return [][]string{model, append(slices.Clone(model), "Table")}
 }
 
-// line returns a line of the log without metrics.
-func (d dimensions) line(model, table string) logLine {
+// newLine returns a line of the log without metrics.
+func (d dimensions) newLine(model, table string) logLine {
 	line := logLine{"Model": model, "Table": table}
 	if !d.stage.IsDefault() {
 		line["Stage"] = d.stage.Name
@@ -385,8 +385,8 @@ func (d dimensions) line(model, table string) logLine {
 // logLine is a line of the log: metrics, dimensions, and what else is to be found there.
 type logLine map[string]any
 
-// write adds the metrics that have a value, in each set of dimensions.
-func (l logLine) write(sets [][]string, is map[string]int64, now time.Time) []byte {
+// encodeMetrics adds the metrics that have a value, in each set of dimensions.
+func (l logLine) encodeMetrics(sets [][]string, is map[string]int64, now time.Time) []byte {
 	type metric struct{ Name, Unit string }
 	var all []metric
 	for _, m := range measures.All() {

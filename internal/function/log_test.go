@@ -34,11 +34,11 @@ func TestDimensions(t *testing.T) {
 		if each != c.lag {
 			t.Errorf("%q: for each event: %v", c.metrics, each)
 		}
-		line := string(metrics(by, m.Name, lambda.Report{Table: "orders"}, budget.Use{}, time.Unix(1, 0)))
+		line := string(metricLines(by, m.Name, lambda.Report{Table: "orders"}, budget.Use{}, time.Unix(1, 0)))
 		if !strings.Contains(line, `"Dimensions":`+c.dimensions+`,`) || !strings.Contains(line, `"Table":"orders"`) || !strings.Contains(line, `"Stage":"prod"`) {
 			t.Errorf("%q: %s", c.metrics, line)
 		}
-		line = string(gauges(by, m, &tick, 0, time.Unix(1, 0)))
+		line = string(gaugeLines(by, m, &tick, 0, time.Unix(1, 0)))
 		if strings.Contains(line, `"Dimensions":[["Stage","Model","Table"]],"Metrics":[{"Name":"Lag"`) != c.lag || strings.Contains(line, `"Lag":1000`) != c.lag {
 			t.Errorf("%q: %s", c.metrics, line)
 		}
@@ -67,7 +67,7 @@ func TestLogIsTheList(t *testing.T) {
 	}
 	var line, looked logLine
 	var all map[string]any
-	text, refused, _ := bytes.Cut(metrics(dimensions{}, "gallery", r, used, time.Unix(1, 0)), []byte("\n"))
+	text, refused, _ := bytes.Cut(metricLines(dimensions{}, "gallery", r, used, time.Unix(1, 0)), []byte("\n"))
 	if err := errors.Join(json.Unmarshal(text, &line), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestLogIsTheList(t *testing.T) {
 		t.Fatal(err)
 	}
 	tick := lambda.Tick{Tables: []reader.Watched{{Table: "gallery", Lag: 7 * time.Second, Known: true}}, Letters: map[string]int{"": 2, "gallery": 8}, Counted: true}
-	text = gauges(dimensions{}, m, &tick, 0, time.Unix(1, 0))
+	text = gaugeLines(dimensions{}, m, &tick, 0, time.Unix(1, 0))
 	if err := errors.Join(json.Unmarshal(text, &looked), json.Unmarshal(text, &all)); err != nil {
 		t.Fatal(err)
 	}
 	tick.Tables[0].Known = false
-	if text := gauges(dimensions{}, m, &tick, 0, time.Unix(1, 0)); bytes.Contains(text, []byte("Lag")) {
+	if text := gaugeLines(dimensions{}, m, &tick, 0, time.Unix(1, 0)); bytes.Contains(text, []byte("Lag")) {
 		t.Errorf("a lag that is not known is said: %s", text)
 	}
 	is := map[string]float64{

@@ -57,7 +57,7 @@ func (m *meter) event(r lambda.Report, used budget.Use) {
 func (m *meter) flush() {
 	m.wrote = m.now()
 	for _, sum := range m.tables {
-		m.write(metrics(m.by, m.model, sum.Report, sum.used, m.wrote))
+		m.write(metricLines(m.by, m.model, sum.Report, sum.used, m.wrote))
 	}
 	clear(m.tables)
 }

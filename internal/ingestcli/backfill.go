@@ -63,7 +63,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 		switch {
 		case f.Reason != "":
 			fmt.Fprintf(shown, "%s: refused: %s %s: %s\n", cli.Called("ingest"), f.Entity.Name, rowText(m, f.Row), f.Reason)
-		case c.DryRun && len(f.Gets) > 0 && fresh(seen, f):
+		case c.DryRun && len(f.Gets) > 0 && isFresh(seen, f):
 			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, m.Shown(f.Entity, value.NewItem(f.Gets...)))})
 		}
 	}
@@ -75,16 +75,16 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	if err != nil {
 		return cli.Partly(err, pages > 0 && !c.DryRun)
 	}
-	c.print(p, filled, samples)
+	c.printFilled(p, filled, samples)
 	if filled.Refused > 0 || filled.Shared > 0 {
 		return cli.Failed(cli.Check)
 	}
 	return nil
 }
 
-// fresh reports whether a filling has an attribute of which not enough was shown.
+// isFresh reports whether a filling has an attribute of which not enough was shown.
 // seen counts by Entity.attribute how often each was met, and is changed.
-func fresh(seen map[string]int, f ingest.Filling) bool {
+func isFresh(seen map[string]int, f ingest.Filling) bool {
 	show := false
 	for _, a := range f.Gets {
 		name := f.Entity.Name + "." + a.Name
@@ -94,10 +94,10 @@ func fresh(seen map[string]int, f ingest.Filling) bool {
 	return show
 }
 
-// print prints the totals, and in a dry run some rows with what they would get.
+// printFilled prints the totals, and in a dry run some rows with what they would get.
 // The names of the JSON are a format that scripts rely on. Errors of writing end the command later,
 // through the program's output.
-func (c *backfillCommand) print(p *program, f ingest.Filled, samples []sample) {
+func (c *backfillCommand) printFilled(p *program, f ingest.Filled, samples []sample) {
 	if c.Output == "json" {
 		out := map[string]any{"model": c.Model, "dryRun": c.DryRun, "read": f.Read, "rows": f.Rows, "refused": f.Refused, "claims": f.Claims, "shared": f.Shared, "gets": f.Gets, "other": f.Other}
 		if c.DryRun {

@@ -8,7 +8,7 @@ import (
 )
 
 // The rows of fact|MODEL|LIST are facts about statuses: what one source row reports about
-// a target (s WORD|ID), a row that takes part in a latest (s ORDER: see Ordered), a member of a group (s m|HASH), or a target whose status depends
+// a target (s WORD|ID), a row that takes part in a latest (s ORDER: see OrderedFact), a member of a group (s m|HASH), or a target whose status depends
 // on a group (s t|HASH). Each is a Member. There are at most as many facts as reports of source rows, each as large as its
 // report.
 const (

@@ -70,7 +70,7 @@ func (f *Footprint) MatchesRow(table string, key store.Key, row value.Item) bool
 	return f.Table == table && slices.ContainsFunc(f.Rows, func(s Shape) bool { return s.matchesRow(key, row) })
 }
 
-// FitsText is Fits for the text of a row (RowText). Of a long key it tells only the ends, so it may fit several footprints.
+// FitsText is MatchesRow for the text of a row (RowText). Of a long key it tells only the ends, so it may fit several footprints.
 func (f *Footprint) FitsText(text string) bool {
 	if at, told := RowOf(text); told {
 		return f.MatchesRow(at.Table, at.Key, nil)

@@ -67,7 +67,7 @@ func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 }
 
 // LackOf returns what the ledger notes of values that cannot be shown: the id of the dead
-// letter, and its reason (Shortened); "" for nothing.
+// letter, and its reason (ShortenText); "" for nothing.
 func (l LedgerRow) LackOf(what Lack) (letter, why string) {
 	letter, why, _ = strings.Cut(value.Item(l).Get(what.attr).Text(), " ")
 	return letter, why
@@ -155,7 +155,7 @@ func RaiseLedger(at store.Ref, before value.Value, put []PutFacts, skips ...Skip
 // MaxPut is how many PutFacts a RaiseLedger can ask about. A caller with more takes the skips away.
 const MaxPut = 32
 
-// PutFacts are the names of facts that were put, of those that decide an attribute (Ordered).
+// PutFacts are the names of facts that were put, of those that decide an attribute (OrderedFact).
 type PutFacts struct {
 	Attr  string
 	Names []string
@@ -232,7 +232,7 @@ func (l LedgerRow) WithLack(what Lack, letter, why string) LedgerRow {
 	return LedgerRow(value.Item(l).With(newAttr(what.attr, lackNote(letter, why)), newAttr(Expiry, value.Value{})))
 }
 
-// lackNote is how a ledger names the dead letter of a value that cannot be shown, and why (Shortened); Missing
+// lackNote is how a ledger names the dead letter of a value that cannot be shown, and why (ShortenText); Missing
 // removes the note.
 func lackNote(letter, why string) value.Value {
 	if letter == "" {

@@ -141,8 +141,8 @@ const (
 	Expiry    = "x"
 )
 
-// PositionOf names the attribute of a ledger that holds the position of a shard. Sum, Rows, Value
-// and Values name its other attributes.
+// PositionOf names the attribute of a ledger that holds the position of a shard. SumAccumulator, RowsAccumulator,
+// MemberAmount and Values name its other attributes.
 func PositionOf(shardKey string) string { return "p:" + shardKey }
 
 // shardOfPosition returns the shard whose position an attribute holds; ok is false for any

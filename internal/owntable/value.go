@@ -30,10 +30,10 @@ const held = "v:"
 // DistinctAmount names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row of its own, and never stands in a ledger.
 func DistinctAmount(attr, v string) string { return HeldOf(attr) + v }
 
-// HeldOf returns the prefix of the names Held of a distinct.
+// HeldOf returns the prefix of the names (DistinctAmount) of a distinct.
 func HeldOf(attr string) string { return held + escapeText(attr) + ":" }
 
-// IsHeld reports whether an amount is for the row of a value (Held).
+// IsHeld reports whether an amount is for the row of a value (DistinctAmount).
 func IsHeld(name string) bool { return strings.HasPrefix(name, held) }
 
 // HeldIn returns the attribute and the value of an amount for which IsHeld holds.
@@ -89,7 +89,7 @@ type ValueRow struct {
 	rows int64
 }
 
-// ValueAt refers to the row of a value, by the ledger of its target and its name (Held).
+// ValueAt refers to the row of a value, by the ledger of its target and its name (DistinctAmount).
 func ValueAt(ledger store.Ref, name string) store.Ref {
 	attr, v := HeldIn(name)
 	return Ref(ValuesOfLedger(ledger.Key.Partition.Text()), ValuesOf(attr)+Hash(v))
@@ -148,7 +148,7 @@ func heldBy(rows int64) int64 {
 	return 0
 }
 
-// ValueIn returns the name (Held) of the value that a row counts, and the number of rows, by what
+// ValueIn returns the name (DistinctAmount) of the value that a row counts, and the number of rows, by what
 // stands in it; it may be damaged.
 func ValueIn(row value.Item) (name string, rows value.Value) {
 	sort, _, _ := strings.Cut(row.Get(Sort).Text(), "|")

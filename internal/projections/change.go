@@ -45,7 +45,7 @@ type Change struct {
 	Old, New value.Item
 	Position events.Position // in the stream that was read; orders the changes of one row
 	Origin   events.Position // in the stream that first recorded the change; history shows it
-	// Event is what history shows as the event if it is none of the record: model.Enter or model.Leave (Kept).
+	// Event is what history shows as the event if it is none of the record: model.Enter or model.Leave (KeptEntry).
 	Event string
 	// Time is that of the record, in whole seconds. It orders nothing.
 	Time time.Time

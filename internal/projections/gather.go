@@ -18,7 +18,7 @@ type Gathered struct {
 	Faults  []Fault
 	FaultOf []int     // the index of the change that each fault comes from
 	Gone    []*Target // rows that have ledgers and that the batch removes
-	Touched []bool    // whether each change asks for anything; set by Touch
+	Touched []bool    // whether each change asks for anything; set by NoteTouched
 	Asks    []Ask     // of which derivations, in the order of the changes
 	Sets    []*Target // whose members are counted beside their rows, and in no ledger
 	Names   []Name    // what else changes ask about

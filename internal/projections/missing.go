@@ -42,7 +42,7 @@ type Wanted struct {
 	Row    store.Ref
 }
 
-// Unseen returns the targets of a sample that are not among its rows. Those that exist are given to Exists.
+// Unseen returns the targets of a sample that are not among its rows. Those that exist are given to NoteExists.
 func (m *MissingTargets) Unseen() (out []Wanted) {
 	for hash, t := range m.rows {
 		if !m.there[hash] {

@@ -16,7 +16,7 @@ import (
 // A shard of which something was read has a position, and the stream says whether it still has what comes after it. A shard of
 // which nothing was read begins where the stream begins: that its first records have expired, nothing says. They cannot have, if
 // all that was written until a time within the last 24 hours is known to be applied. That time is noted with the
-// table, by a process that lists and reads all shards, and by a look at the stream where functions read (Watch).
+// table, by a process that lists and reads all shards, and by a look at the stream where functions read (WatchStreams).
 
 const (
 	// unseenFor is how long nothing may be known before first records may have expired: 24 hours are certain

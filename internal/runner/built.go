@@ -58,7 +58,7 @@ type Put struct {
 	Tries int // transactions that were tried in vain
 }
 
-// PutPiece counts a piece in the generation whose runner this is (In), in one transaction if it
+// PutPiece counts a piece in the generation whose runner this is (ForGeneration), in one transaction if it
 // can. guard is part of each transaction. unread says that the rows have no marks, it seems, so
 // that these are read only if that is wrong. The error wraps ErrLost if a guard no longer holds.
 func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, guard ...store.Write) (did Put, err error) {

@@ -74,7 +74,7 @@ func (r *Runner) withVersion(ledger value.Item) value.Item {
 
 // Generation is a part of a batch's work: what it asks of one generation.
 type Generation struct {
-	*Work  // with the runner of the generation (In)
+	*Work  // with the runner of the generation (ForGeneration)
 	Entity *model.Entity
 	Build  owntable.Build
 	all    *Work // of the batch

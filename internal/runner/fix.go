@@ -18,7 +18,7 @@ type Fix interface {
 	Phase() FixPhase
 	// MadeBy returns the rule that makes the thing, or the row that it is about, of the row that is compared; nil if none does.
 	MadeBy() *model.RowRule
-	// RowsRead returns the rows by which Right decides.
+	// RowsRead returns the rows by which IsRight decides.
 	RowsRead(m *model.Model) []store.Ref
 	// IsRight reports whether the thing is right, by those rows, or does not exist. It does no I/O.
 	IsRight(r *Runner, rows []value.Item) bool

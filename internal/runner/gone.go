@@ -42,7 +42,7 @@ func (r *Runner) ExpireLedgers(ctx context.Context, targets []store.Ref, ledgers
 	return nil
 }
 
-// expireLedger is Expire for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
+// expireLedger is ExpireLedgers for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
 // before it comes here itself, so a ledger with another version is looked at again.
 func (r *Runner) expireLedger(ctx context.Context, target store.Ref, ledger owntable.LedgerRow) error {
 	at := owntable.Ledger(r.Model.Name, target)

@@ -140,7 +140,7 @@ func (w *Work) readFrontier(ctx context.Context) error {
 type Looked struct {
 	// Idle says that the changes ask for nothing, so that to apply them does nothing.
 	Idle bool
-	// Frontier is that of the batch's shard. The caller of Look reads it after the call.
+	// Frontier is that of the batch's shard. The caller of ReadPrunedLedgers reads it after the call.
 	Frontier events.Position
 	rows     map[string]value.Item // by partition key
 }

@@ -57,7 +57,7 @@ type Runner struct {
 	Model *model.Model
 	Store store.Store
 	Index search.Index // nil if the model has no search
-	// Generation names the definitions of the indexes. A program is refused while those of another one are kept (Indexed).
+	// Generation names the definitions of the indexes. A program is refused while those of another one are kept (document.IsIndexed).
 	Generation string
 	Named      *atomic.Bool // this program had the catalog name the generation; nil for none
 	Now        func() time.Time

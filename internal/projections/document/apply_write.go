@@ -120,7 +120,7 @@ func deadDocument(d *search.Document, c *projections.Change, shardKey string, re
 // because a failure of the whole request, or of another document, says nothing about a
 // document. It returns an error for each document that the index refuses. If it returns an error beside these, the others of them are of
 // documents that were not taken. The caller's
-// changes must be durable first, and Apply waits for that: otherwise an index could keep
+// changes must be durable first, and ApplyDocuments waits for that: otherwise an index could keep
 // documents of rows that the store lost, under positions that the store assigns again.
 func ApplyDocuments(ctx context.Context, r *runner.Runner, docs []search.Document) (errs []error, err error) {
 	if len(docs) == 0 {
@@ -133,7 +133,7 @@ func ApplyDocuments(ctx context.Context, r *runner.Runner, docs []search.Documen
 	return errs, err
 }
 
-// applyUntraced is Apply without its span.
+// applyUntraced is ApplyDocuments without its span.
 func applyUntraced(ctx context.Context, r *runner.Runner, docs []search.Document) ([]error, error) {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 
 // SettleRows makes rows of the application show what they follow, as the rows are when they are read: each write has the condition
 // that nothing has changed of the row that decides it. A row is entered on the list after it is written, and then the value is read
-// again (Compare), so of a new value and a new follower at least one sees the other. Settle may be repeated: of a row that is
+// again (CompareAgain), so of a new value and a new follower at least one sees the other. SettleRows may be repeated: of a row that is
 // right it checks the entry and the value. It reports whether a table refused a row, of which dead letters are kept then.
 func (w *Work) SettleRows(ctx context.Context, rows []Unsettled) (refused bool, err error) {
 	for range store.MaxRounds {

@@ -124,7 +124,7 @@ func (w *Work) EnterLists(ctx context.Context, puts []*projections.Put) error {
 }
 
 // ReadValues reads the values that the rows follow, each list once. What has no value yet is not in the
-// result. A value may change at once; Compare finds the rows for which it did.
+// result. A value may change at once; CompareAgain finds the rows for which it did.
 func (w *Work) ReadValues(ctx context.Context, puts []*projections.Put) (Values, error) {
 	values := Values{}
 	var refs []store.Ref

@@ -92,7 +92,7 @@ func (n *Node) memberPosition(shardKey, hash string) events.Position {
 	return newest
 }
 
-// AsksFrontier reports whether the leaf lost the position by which Take would recognize some of the
+// AsksFrontier reports whether the leaf lost the position by which TakeSteps would recognize some of the
 // steps: Take then needs the frontier of the shard, read after the leaf.
 func (n *Node) AsksFrontier(shardKey string, steps []Member) bool {
 	return n.Pruned && !owntable.IsUnlogged(shardKey) && slices.ContainsFunc(steps, func(s Member) bool { return n.memberPosition(shardKey, s.Hash).IsZero() })
