@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"weir/internal/build"
 	"weir/internal/store"
 )
 
@@ -48,20 +49,18 @@ func TestEstimateBesideAnApplication(t *testing.T) {
 			deleted++
 		}
 	}
-	work := func() (r writesBetween) { return writesBetween{f.Store, f.table, beside} }
-	b := f.builder("Movie")
-	b.Segments = 1
-	r := *b.Runner
-	r.Store = work()
-	b.Runner = &r
-	said, err := b.Estimate(t.Context())
+	builder := func() *build.Builder {
+		b := f.builder("Movie")
+		b.Segments = 1
+		r := *b.Runner
+		r.Store = writesBetween{f.Store, f.table, beside}
+		b.Runner = &r
+		return b
+	}
+	said, err := builder().Estimate(t.Context())
 	f.ok(err)
 	estimated := between
-	b = f.builder("Movie")
-	b.Segments = 1
-	r = *b.Runner
-	r.Store = work()
-	b.Runner = &r
+	b := builder()
 	_, err = b.Run(t.Context())
 	f.ok(err)
 	took := b.Done()
@@ -71,7 +70,6 @@ func TestEstimateBesideAnApplication(t *testing.T) {
 	for name, of := range map[string][2]int64{
 		"rows": {said.Rows, took.Rows}, "puts": {said.Puts, took.Puts}, "write units": {said.Units, took.Units}, "read units": {said.ReadUnits(), took.ReadUnits()},
 	} {
-		t.Log(name, of)
 		if off := float64(of[0])/float64(of[1]) - 1; off > 0.1 || off < -0.1 {
 			t.Errorf("%s: %d were estimated, and it took %d", name, of[0], of[1])
 		}
