@@ -63,7 +63,7 @@ func (c *backfillCommand) Run(p *program) (err error) {
 		switch {
 		case f.Reason != "":
 			fmt.Fprintf(shown, "%s: refused: %s %s: %s\n", cli.Called("ingest"), f.Entity.Name, rowText(m, f.Row), f.Reason)
-		case c.DryRun && len(f.Gets) > 0 && isFresh(seen, f):
+		case c.DryRun && len(f.Gets) > 0 && noteSeen(seen, f):
 			samples = append(samples, sample{f.Entity.Name, rowText(m, f.Row), value.AppendPlainItem(nil, m.Shown(f.Entity, value.NewItem(f.Gets...)))})
 		}
 	}
@@ -82,9 +82,9 @@ func (c *backfillCommand) Run(p *program) (err error) {
 	return nil
 }
 
-// isFresh reports whether a filling has an attribute of which not enough was shown.
+// noteSeen counts the attributes of a filling, and reports whether it has one of which not enough was shown.
 // seen counts by Entity.attribute how often each was met, and is changed.
-func isFresh(seen map[string]int, f ingest.Filling) bool {
+func noteSeen(seen map[string]int, f ingest.Filling) bool {
 	show := false
 	for _, a := range f.Gets {
 		name := f.Entity.Name + "." + a.Name
