@@ -188,7 +188,7 @@ var (
 		Asks: "Does one part stand still?",
 		Alarm: "above 0: one table, one shard or one job of a long list is stopped. The warning `stands still` in the log names it and its cause: " +
 			"a table without a stream, a table that [refuses calls](#a-table-refuses-calls), for which all else of the model waits, a shard of which no record can be read for the time of a lease, a damaged lease or checkpoint, a job that fails, or a job that a newer version left. When the cause is gone, it continues by itself",
-		Log:     []Logged{{"Refused", "Count", "Sum", "events that come again because this table refused a call", "above 0: see [a table refuses calls](#a-table-refuses-calls)"}},
+		Log:     []Logged{{"Refused", "Count", "Sum", "events that come again because a table refused a call", "above 0: see [a table refuses calls](#a-table-refuses-calls)"}},
 		Runbook: "Behind the stream",
 	}
 	Errors = Metric{
