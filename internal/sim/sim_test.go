@@ -155,8 +155,8 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for _, what := range loaded {
-		if loads.Counted[what] < *full/100 {
-			t.Errorf("%s: %d times, fewer than %d", what, loads.Counted[what], *full/100)
+		if loads.Counted[what] < *full/300 { // a fifth as many schedules are in bulk
+			t.Errorf("%s: %d times, fewer than %d", what, loads.Counted[what], *full/300)
 		}
 	}
 	least := min(250, *full/20)
