@@ -165,7 +165,7 @@ type consumer struct {
 	ended   map[shardName]bool
 	seen    map[shardName]owntable.CheckpointRow // as they were last read or moved
 	floors  map[shardName]contribution.Fence     // as they were last read or taken, not before at
-	leases
+	held    map[shardName]int64                  // the fence of the lease under which a shard is read
 }
 
 // newConsumer returns what reads the shards. It knows no position yet; each comes
@@ -174,7 +174,7 @@ func (f *Follower) newConsumer() *consumer {
 	return &consumer{
 		Follower: f, rows: f.Runner.ForStreams(), jobs: &runner.Jobs{Runner: f.Runner},
 		at: map[shardName]events.Position{}, ended: map[shardName]bool{}, seen: map[shardName]owntable.CheckpointRow{}, still: map[shardName]string{}, said: map[string]string{}, floors: map[shardName]contribution.Fence{}, refused: map[string]bool{},
-		leases: leases{map[shardName]int64{}, map[shardName]time.Time{}},
+		held: map[shardName]int64{},
 	}
 }
 
@@ -555,7 +555,6 @@ func (c *consumer) forgetShards(known map[shardName]bool) {
 	maps.DeleteFunc(c.ended, func(at shardName, _ bool) bool { return over(at) })
 	maps.DeleteFunc(c.seen, func(at shardName, _ owntable.CheckpointRow) bool { return over(at) })
 	maps.DeleteFunc(c.held, func(at shardName, _ int64) bool { return over(at) })
-	maps.DeleteFunc(c.looked, func(at shardName, _ time.Time) bool { return over(at) })
 }
 
 // readPage reads the next page of a shard, of at least so many records if there are more.
@@ -565,8 +564,8 @@ func (c *consumer) readPage(ctx context.Context, t *model.Table, at shardName, l
 	if c.ended[at] {
 		return p, nil
 	}
-	if ours, err := c.isOurs(ctx, at); !ours || err != nil {
-		return p, err
+	if !c.isOurs(at) {
+		return p, nil
 	}
 	before := c.unsavedPage(at)
 	if before != nil && before.page.End {

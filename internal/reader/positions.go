@@ -36,34 +36,24 @@ func (f *Follower) sourceOf() store.Source {
 	return f.Runner.Store
 }
 
-// leases is what a consumer knows of its leases, by their fences.
-type leases struct {
-	held   map[shardName]int64
-	looked map[shardName]time.Time // when the checkpoint of another process's shard was last read
-}
-
-// lookEvery is how often the checkpoint of another process's shard is read. The shard's
-// children wait for it.
-const lookEvery = time.Second
-
 // isOurs reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
-// checkpoint, which another process may have moved.
-func (c *consumer) isOurs(ctx context.Context, at shardName) (bool, error) {
+// checkpoint, which another process may have moved. A process that stands by reads no checkpoint.
+func (c *consumer) isOurs(at shardName) bool {
 	source, ok := c.sourceOf().(shared)
 	if !ok || c.ended[at] {
-		return true, nil
+		return true
 	}
 	now := source.Fence()
 	if now == 0 {
 		delete(c.held, at)
 		c.dropShard(at)
-		return false, c.lookAtShard(ctx, at)
+		return false
 	}
 	if c.held[at] != now {
 		c.dropShard(at)
 		c.held[at] = now
 	}
-	return true, nil
+	return true
 }
 
 // loadCheckpoints reads the saved checkpoints of shards into memory. The error wraps owntable.ErrRow if one cannot be read; then the others
@@ -141,27 +131,14 @@ func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {
 		return nil
 	}
 	for _, at := range all {
-		if ours, err := c.isOurs(ctx, at); err != nil || !ours {
-			return err
+		if !c.isOurs(at) {
+			return nil
 		}
 	}
 	if err := c.loadCheckpoints(ctx, all...); !errors.Is(err, owntable.ErrRow) {
 		return err
 	}
 	return nil
-}
-
-// lookAtShard finds out whether a shard that another process reads is finished.
-func (c *consumer) lookAtShard(ctx context.Context, at shardName) error {
-	if c.Runner.MonotonicNow().Sub(c.looked[at]) < lookEvery {
-		return nil
-	}
-	is, _, err := readCheckpoint(ctx, c.Runner, c.checkpointRef(at).Ref)
-	if err == nil {
-		c.looked[at] = c.Runner.MonotonicNow()
-		c.ended[at] = is.Done
-	}
-	return err
 }
 
 // readCheckpoint reads a checkpoint, and reports whether the checkpoint exists.

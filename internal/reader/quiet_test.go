@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/runner"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // polled is a store that counts what is read of its shards. One of them has a record each time.
@@ -18,6 +19,12 @@ type polled struct {
 	store.Store
 	reads map[string]int
 	ended string
+	rows  int
+}
+
+func (p *polled) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
+	p.rows += len(refs)
+	return make([]value.Item, len(refs)), nil
 }
 
 func (p *polled) Read(_ context.Context, _, shard string, _ events.Position, _ int) (store.Records, error) {
@@ -74,5 +81,27 @@ func TestQuietShards(t *testing.T) {
 				t.Error("the end of a shard is held up")
 			}
 		}
+	}
+}
+
+// TestStandbyReadsNoRows: a process without the lease asks for no checkpoint in its passes: with 1,000 shards, one read of each a second
+// would cost hundreds of dollars a month.
+func TestStandbyReadsNoRows(t *testing.T) {
+	m, err := model.Load("gallery")
+	failtest.On(t, err)
+	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	now := func() time.Time { return clock }
+	p := &polled{reads: map[string]int{}}
+	run := &runner.Runner{Model: m, Store: p, Now: now, Mono: now}
+	r := NewLeased(run, Options{})
+	c := (&Follower{Runner: run, Source: r}).newConsumer()
+	for range 60 {
+		r.adoptSurvey(&survey{listed: map[string][]store.Shard{"gallery": {{ID: "quiet"}, {ID: "closed", Closed: true}}}, at: clock})
+		_, err := c.readPass(t.Context())
+		failtest.On(t, err)
+		clock = clock.Add(time.Second)
+	}
+	if p.rows > 0 || len(p.reads) > 0 {
+		t.Errorf("it reads %d rows, and shards %v", p.rows, p.reads)
 	}
 }
