@@ -8,19 +8,19 @@ import (
 	"weir/internal/value"
 )
 
-// amount is what a row gives to a tally, by the text of the model alone. It is missing if the row
+// amountOf is the value that a row adds to a tally, by the text of the model alone. It is missing if the row
 // lacks a field of it, and NULL if a computed one has none, or one that no sum takes.
-func amount(s *model.Source, row value.Item) value.Value {
+func amountOf(s *model.Source, row value.Item) value.Value {
 	words := strings.Fields(s.Amount.Text)
-	of := func(w string) value.Value { return get(s.Entity.Field(w), row) }
+	of := func(w string) value.Value { return fieldValue(s.Entity.Field(w), row) }
 	if len(words) == 1 {
 		return of(words[0])
 	}
-	return computed(words, of, func(w string) bool { return isWhole(s, w) })
+	return computeAmount(words, of, func(w string) bool { return isWhole(s, w) })
 }
 
-// computed is the number that words make of the values of fields, as amount has it.
-func computed(words []string, of func(string) value.Value, whole func(string) bool) value.Value {
+// computeAmount returns the number that words make of the values of fields, as amount has it.
+func computeAmount(words []string, of func(string) value.Value, whole func(string) bool) value.Value {
 	var sum, product big.Rat
 	unfit, all := false, true // all: each number of it is whole
 	sign := int64(1)
@@ -34,9 +34,9 @@ func computed(words []string, of func(string) value.Value, whole func(string) bo
 					return v
 				}
 				if r = new(big.Rat); v.Kind() == value.Number {
-					r = rat(v)
+					r = ratOf(v)
 				}
-				unfit = unfit || v.Kind() != value.Number || !added(r, whole(w))
+				unfit = unfit || v.Kind() != value.Number || !isSummable(r, whole(w))
 			}
 			all = all && (isNumber && r.IsInt() || !isNumber && whole(w))
 			if i == 0 || words[i-1] != "*" {
@@ -50,14 +50,14 @@ func computed(words []string, of func(string) value.Value, whole func(string) bo
 			}
 		}
 	}
-	if !unfit && added(&sum, all) {
-		return number(&sum, 1500)
+	if !unfit && isSummable(&sum, all) {
+		return roundedNumber(&sum, 1500)
 	}
 	return value.OfNull()
 }
 
-// added reports whether a sum takes a number: a whole one below 10^27, or one below 10^12 with at most 17 decimals.
-func added(r *big.Rat, whole bool) bool {
+// isSummable reports whether a sum takes a number: a whole one below 10^27, or one below 10^12 with at most 17 decimals.
+func isSummable(r *big.Rat, whole bool) bool {
 	most, finest := big.NewRat(1e12, 1), big.NewRat(1, 1e17)
 	if whole {
 		most.SetString("1e27")

@@ -14,8 +14,8 @@ import (
 )
 
 // app is the application whose tables these are. It keeps its own record of what it wrote,
-// apart from all that weir knows: own has each row as the application means it, deeds what
-// it did, in order.
+// apart from all that weir knows: own has each row as the application means it, deeds its
+// changes, in order.
 type app struct {
 	*world
 	words     *words
@@ -64,8 +64,8 @@ type snapshot struct {
 	row, own value.Item
 }
 
-// newApp makes the application of a run. The seed chooses its values and what it is mostly
-// about.
+// newApp makes the application of a run. The seed chooses its values and its favourite
+// entity.
 func newApp(w *world) *app {
 	a := &app{world: w, own: map[string]*ownRow{}, touched: map[string]bool{}, forgot: map[string]bool{}, hot: map[*model.Entity]value.Item{}}
 	a.words = newWords(w.model, newDice(w.seed, "words", 0))
@@ -88,7 +88,7 @@ func newApp(w *world) *app {
 		}
 	}
 	for _, g := range w.model.Migrations {
-		if w.moves(g) {
+		if w.runsMigration(g) {
 			a.entities = append(a.entities, slices.Repeat([]*model.Entity{g.From}, len(a.entities))...)
 		}
 	}
@@ -102,8 +102,8 @@ func newApp(w *world) *app {
 	return a
 }
 
-// at is the application's record of a row. It begins one, without an image, for a new key.
-func (a *app) at(t *model.Table, k store.Key) *ownRow {
+// rowAt is the application's record of a row. It begins one, without an image, for a new key.
+func (a *app) rowAt(t *model.Table, k store.Key) *ownRow {
 	name := refName(store.Ref{Table: t.Name, Key: k})
 	o := a.own[name]
 	if o == nil {
@@ -114,8 +114,8 @@ func (a *app) at(t *model.Table, k store.Key) *ownRow {
 	return o
 }
 
-// standing are the rows that exist, as far as the application knows.
-func (a *app) standing(of *model.Entity) (out []*ownRow) {
+// standingRows are the rows that exist, as far as the application knows.
+func (a *app) standingRows(of *model.Entity) (out []*ownRow) {
 	for _, name := range a.order {
 		if o := a.own[name]; o.image != nil && (of == nil || o.table.Classify(o.image) == of) {
 			out = append(out, o)
@@ -124,83 +124,75 @@ func (a *app) standing(of *model.Entity) (out []*ownRow) {
 	return out
 }
 
-// act does the nth act of the application.
-func (a *app) act(n int) {
+// doAct does the nth act of the application.
+func (a *app) doAct(n int) {
 	d := newDice(a.seed, "act", n)
 	e := pick(d, a.entities)
 	list := a.told
-	if a.told = ""; list != "" && d.chance(0.8) && a.leave(list, d) {
+	if a.told = ""; list != "" && d.chance(0.8) && a.unsubscribe(list, d) {
 		return
 	}
-	if a.mass && n >= 12 && a.hot[e] != nil && (listed(e) || !slices.ContainsFunc(a.entities, listed)) {
-		a.crowd(e, d)
+	if a.mass && n >= 12 && a.hot[e] != nil && (isListed(e) || !slices.ContainsFunc(a.entities, isListed)) {
+		a.writeCrowd(e, d)
 		return
 	}
 	if e == a.favourite && a.hot[e] != nil && d.chance(0.06) {
-		a.several(e, d)
+		a.writeSeveral(e, d)
 		return
 	}
-	switch u := d.n(100); {
-	case u < 34:
-		a.create(e, d)
-	case u < 58:
-		a.edit(e, d)
-	case u < 66:
-		a.remove(e, d)
-	case u < 72:
-		a.move(e, d)
-	case u < 78:
-		a.read(d)
-	case u < 83:
-		a.expiring(e, d)
-	case u < 86:
-		if !a.built && !a.bulk {
-			a.large(e, d)
-		}
-	case u < 88:
-		a.disperse(d)
-	case u < 92:
-		if a.faults.might(HostileOverwrite, 15) {
-			a.overwrite(d)
-		}
-	case u < 96:
-		if a.faults.might(HostileRecreate, 15) {
-			a.recreate(e, d)
-		}
-	default:
-		if a.faults.might(HostileRename, 15) {
-			a.rename(e, d)
+	ifStruck := func(k Kind, do func()) func() {
+		return func() {
+			if a.faults.strikeWeighted(k, 15) {
+				do()
+			}
 		}
 	}
+	doBelow(d.n(100), []choice{
+		{34, func() { a.createRow(e, d) }},
+		{58, func() { a.editRow(e, d) }},
+		{66, func() { a.removeRow(e, d) }},
+		{72, func() { a.moveRow(e, d) }},
+		{78, func() { a.readCopies(d) }},
+		{83, func() { a.setTTL(e, d) }},
+		{86, func() {
+			if !a.built && !a.bulk {
+				a.resizeRow(e, d)
+			}
+		}},
+		{88, func() { a.disperseCrowd(d) }},
+		{92, ifStruck(HostileOverwrite, func() { a.overwriteRow(d) })},
+		{96, ifStruck(HostileRecreate, func() { a.recreateRow(e, d) })},
+		{100, ifStruck(HostileRename, func() { a.changeAndDelete(e, d) })},
+	})
 }
 
-// create writes a whole row: a new one, or over one that exists.
-func (a *app) create(e *model.Entity, d *dice) {
-	row, ok := a.words.row(e, d)
+// createRow writes a whole row: a new one, or over one that exists.
+func (a *app) createRow(e *model.Entity, d *dice) {
+	row, ok := a.words.newRow(e, d)
 	if !ok {
 		return
 	}
 	// Many rows share a few keys.
 	if hot := a.hot[e]; hot != nil && (d.chance(0.3) || e == a.favourite && d.chance(0.5)) {
-		if again, ok := a.like(e, hot, d.n(len(e.PrimaryKey())), d); ok {
+		if again, ok := a.rowLike(e, hot, d.n(len(e.PrimaryKey())), d); ok {
 			row = again
 			a.counted["hot keys"]++
 		}
 	} else if hot == nil {
 		a.hot[e] = row
 	}
-	if again, ok := a.meeting(e, row, d); ok {
+	if again, ok := a.meetingRow(e, row, d); ok {
 		row = again
 	}
-	a.put(e, row, d.chance(0.2))
+	a.putRow(e, row, d.chance(0.2))
 }
 
-// meeting is a row that is changed so that it meets an existing row in a feed, as an event
+// meetingRow is a row that is changed so that it meets an existing row in a feed, as an event
 // for a follower or as a follower. ok is false if it was not changed.
-func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, bool) {
+func (a *app) meetingRow(e *model.Entity, row value.Item, d *dice) (value.Item, bool) {
 	vals := a.valuesOf(e, row)
 	meets := func(with *model.Entity, mine, theirs func(*model.Match) *model.Field, r *model.RowRule) bool {
-		others := a.standing(with)
+		others := a.standingRows(with)
 		if len(others) == 0 || !d.chance(0.5) {
 			return false
 		}
@@ -224,12 +216,12 @@ func (a *app) meeting(e *model.Entity, row value.Item, d *dice) (value.Item, boo
 	if !met {
 		return nil, false
 	}
-	return a.words.assemble(e, vals)
+	return a.words.assembleRow(e, vals)
 }
 
-// put writes a whole row, now and then with more than a dead letter holds in itself. If isNew is
+// putRow writes a whole row, now and then with more than a dead letter holds in itself. If isNew is
 // set, the write requires that no row has the key.
-func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
+func (a *app) putRow(e *model.Entity, row value.Item, isNew bool) {
 	key, _ := e.Table.KeyOf(row)
 	if a.wholes++; newDice(a.seed, "heavy", a.wholes).chance(0.04) {
 		row = row.With(value.Attr{Name: ballast, Value: value.OfString(blanks[:heavy])})
@@ -238,12 +230,12 @@ func (a *app) put(e *model.Entity, row value.Item, isNew bool) {
 	if isNew {
 		w.If = store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}
 	}
-	a.write(e.Table, w, bare(e, row))
+	a.writeRow(e.Table, w, bareRow(e, row))
 }
 
-// listed reports whether rows of an entity are kept in lists, or are followed by rows that
+// isListed reports whether rows of an entity are kept in lists, or are followed by rows that
 // are.
-func listed(e *model.Entity) bool {
+func isListed(e *model.Entity) bool {
 	set := func(s *model.Source) bool { return s.Tally.Kind.Of == aggregate.Scalars }
 	follows := func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Expr.Follow != nil })
@@ -251,26 +243,26 @@ func listed(e *model.Entity) bool {
 	return len(e.Subscribes)+len(e.Stages)+len(e.LatestOf)+len(e.Others) > 0 || slices.ContainsFunc(e.Sources, set) || slices.ContainsFunc(e.Rules, follows)
 }
 
-// crowd writes many rows with the attributes of a hot row. If the key has two parts with
+// writeCrowd writes many rows with the attributes of a hot row. If the key has two parts with
 // names, they share one part with it. They are so many that sets are split and lists have
 // pages.
-func (a *app) crowd(e *model.Entity, d *dice) {
+func (a *app) writeCrowd(e *model.Entity, d *dice) {
 	side := sideOf(e, d)
 	for i := range pick(d, []int{70, 230, 230, 260}) {
-		if row, ok := a.beside(e, a.hot[e], side, i); ok {
-			a.put(e, row, false)
+		if row, ok := a.rowBeside(e, a.hot[e], side, i); ok {
+			a.putRow(e, row, false)
 			a.counted["crowds"]++
 		}
 	}
 	a.mass, a.crowded = false, e
 }
 
-// several writes four to eight rows of the kind that crowd writes.
-func (a *app) several(e *model.Entity, d *dice) {
+// writeSeveral writes four to eight rows of the kind that crowd writes.
+func (a *app) writeSeveral(e *model.Entity, d *dice) {
 	side, first := sideOf(e, d), 300+d.n(100)
 	for i := range 4 + d.n(5) {
-		if row, ok := a.beside(e, a.hot[e], side, first+i); ok {
-			a.put(e, row, false)
+		if row, ok := a.rowBeside(e, a.hot[e], side, first+i); ok {
+			a.putRow(e, row, false)
 		}
 	}
 }
@@ -290,9 +282,9 @@ func sideOf(e *model.Entity, d *dice) int {
 	return pick(d, keys)
 }
 
-// beside is the nth row that has the attributes of another row and shares its key part at
+// rowBeside is the nth row that has the attributes of another row and shares its key part at
 // side.
-func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, bool) {
+func (a *app) rowBeside(e *model.Entity, of value.Item, side, n int) (value.Item, bool) {
 	vals := map[string]value.Value{}
 	for _, at := range e.Attributes {
 		vals[at.Name] = of.Get(at.Name)
@@ -304,33 +296,33 @@ func (a *app) beside(e *model.Entity, of value.Item, side, n int) (value.Item, b
 				same = append(same, name)
 			}
 			if vals[name].IsMissing() {
-				vals[name] = named(e, name, of)
+				vals[name] = namedValue(e, name, of)
 			}
 		}
 	}
 	for _, kt := range e.PrimaryKey() {
 		for _, name := range kt.Template.Names() {
-			if v := another(e.Attribute(name), n); !v.IsMissing() && !slices.Contains(same, name) {
+			if v := nthValue(e.Attribute(name), n); !v.IsMissing() && !slices.Contains(same, name) {
 				vals[name] = v
 			}
 		}
 	}
-	return a.words.assemble(e, vals)
+	return a.words.assembleRow(e, vals)
 }
 
-// disperse deletes most rows of a crowd.
-func (a *app) disperse(d *dice) {
-	for _, o := range a.standing(nil) {
+// disperseCrowd deletes most rows of a crowd.
+func (a *app) disperseCrowd(d *dice) {
+	for _, o := range a.standingRows(nil) {
 		if a.crowded != nil && o.table.Classify(o.image) == a.crowded && d.chance(0.8) {
-			a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+			a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 		}
 	}
 	a.crowded = nil
 }
 
-// like is a new row that takes the names in one key part from another row.
-func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Item, bool) {
-	fresh, ok := a.words.row(e, d)
+// rowLike is a new row that takes the names in one key part from another row.
+func (a *app) rowLike(e *model.Entity, of value.Item, side int, d *dice) (value.Item, bool) {
+	fresh, ok := a.words.newRow(e, d)
 	if !ok {
 		return nil, false
 	}
@@ -338,10 +330,10 @@ func (a *app) like(e *model.Entity, of value.Item, side int, d *dice) (value.Ite
 	if side < len(e.PrimaryKey()) {
 		kt := e.PrimaryKey()[side]
 		for _, name := range kt.Template.Names() {
-			vals[name] = named(e, name, of)
+			vals[name] = namedValue(e, name, of)
 		}
 	}
-	return a.words.assemble(e, vals)
+	return a.words.assembleRow(e, vals)
 }
 
 // valuesOf are the values of all names of a row, including those in its key.
@@ -352,22 +344,22 @@ func (a *app) valuesOf(e *model.Entity, row value.Item) map[string]value.Value {
 	}
 	for _, kt := range e.PrimaryKey() {
 		for _, name := range kt.Template.Names() {
-			vals[name] = named(e, name, row)
+			vals[name] = namedValue(e, name, row)
 		}
 	}
 	return vals
 }
 
-// named is the value that a name has in a row or its key.
-func named(e *model.Entity, name string, row value.Item) value.Value {
+// namedValue is the value that a name has in a row or its key.
+func namedValue(e *model.Entity, name string, row value.Item) value.Value {
 	return e.Field(name).Get(row)
 }
 
-// edit changes some attributes of a row, in place or by writing the whole row back.
-func (a *app) edit(e *model.Entity, d *dice) {
-	rows := a.standing(e)
+// editRow changes some attributes of a row, in place or by writing the whole row back.
+func (a *app) editRow(e *model.Entity, d *dice) {
+	rows := a.standingRows(e)
 	if len(rows) == 0 {
-		a.create(e, d)
+		a.createRow(e, d)
 		return
 	}
 	o := pick(d, rows)
@@ -377,10 +369,10 @@ func (a *app) edit(e *model.Entity, d *dice) {
 			return
 		}
 		at := pick(d, e.Attributes)
-		if inKey(e, at.Name) || slices.ContainsFunc(ops, func(op store.Op) bool { return op.Attr == at.Name }) || stamped(e, at.Name) {
+		if inKey(e, at.Name) || slices.ContainsFunc(ops, func(op store.Op) bool { return op.Attr == at.Name }) || isStamped(e, at.Name) {
 			continue
 		}
-		op := store.Op{Kind: store.Set, Attr: at.Name, Value: a.words.of(e, at.Name, d)}
+		op := store.Op{Kind: store.Set, Attr: at.Name, Value: a.words.valueFor(e, at.Name, d)}
 		if op.Value.IsMissing() || !at.Required && d.chance(0.25) {
 			op = store.Op{Kind: store.Remove, Attr: at.Name}
 		}
@@ -389,33 +381,33 @@ func (a *app) edit(e *model.Entity, d *dice) {
 	if len(ops) == 0 {
 		return
 	}
-	a.change(o, ops, d.chance(0.4))
+	a.changeRow(o, ops, d.chance(0.4))
 }
 
-// stamped reports whether an attribute says which entity a row is of.
-func stamped(e *model.Entity, name string) bool {
+// isStamped reports whether an attribute says which entity a row is of.
+func isStamped(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.Where, func(t model.Test) bool { return t.Field.Attr == name })
 }
 
-// change applies ops to a row, in place or by writing the whole row back.
-func (a *app) change(o *ownRow, ops []store.Op, whole bool) {
+// changeRow applies ops to a row, in place or by writing the whole row back.
+func (a *app) changeRow(o *ownRow, ops []store.Op, whole bool) {
 	ref := store.Ref{Table: o.table.Name, Key: o.key}
 	stands := a.base.tables[o.table.Name].get(o.key)
-	ops = a.unshown(o, stands, ops)
+	ops = a.withoutShown(o, stands, ops)
 	if len(ops) == 0 || stands == nil {
 		return
 	}
-	own := applied(o.image, ops)
+	own := applyOps(o.image, ops)
 	there := []store.Test{{Attr: o.table.Key.Partition.Name, Is: store.Exists}}
 	if whole {
-		a.write(o.table, store.Write{Ref: ref, Put: applied(stands, ops), If: store.Cond{there}}, own)
+		a.writeRow(o.table, store.Write{Ref: ref, Put: applyOps(stands, ops), If: store.Cond{there}}, own)
 	} else {
-		a.write(o.table, store.Write{Ref: ref, Ops: ops, If: store.Cond{there}}, own)
+		a.writeRow(o.table, store.Write{Ref: ref, Ops: ops, If: store.Cond{there}}, own)
 	}
 }
 
-// applied is a row after ops, as a new Item.
-func applied(row value.Item, ops []store.Op) value.Item {
+// applyOps returns a row after ops, as a new Item.
+func applyOps(row value.Item, ops []store.Op) value.Item {
 	for _, op := range ops {
 		v := op.Value
 		if op.Kind == store.Remove {
@@ -426,38 +418,38 @@ func applied(row value.Item, ops []store.Op) value.Item {
 	return row
 }
 
-// unshown leaves out ops that set a status attribute to the value that weir shows there
+// withoutShown returns the ops without those that set a status attribute to the value that weir shows there
 // already. That includes a value which the application has removed if weir has not seen the
 // removal yet: weir cannot tell such a write from none.
-func (a *app) unshown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
+func (a *app) withoutShown(o *ownRow, stands value.Item, ops []store.Op) []store.Op {
 	e := o.table.Classify(o.image)
 	return slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool {
 		_, shows, _ := owntable.CoveredNote(stands, op.Attr)
-		return moves(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
+		return isCovered(e, op.Attr) && (value.Equal(stands.Get(op.Attr), op.Value) || op.Kind == store.Set && value.Equal(shows, op.Value))
 	})
 }
 
-// moves reports whether a status, or the latest of rows, shows over the application's value of the attribute.
-func moves(e *model.Entity, name string) bool {
+// isCovered reports whether a status, or the latest of rows, shows over the application's value of the attribute.
+func isCovered(e *model.Entity, name string) bool {
 	return e != nil && slices.Contains(e.Covered(), name)
 }
 
-// hears notes that an event has got its moment in a list of followers. The rows for the
+// noteMoment notes that an event has got its moment in a list of followers. The rows for the
 // followers are made next.
-func (a *app) hears(key store.Key) {
+func (a *app) noteMoment(key store.Key) {
 	if !owntable.IsEntry(key.Sort.Text()) {
 		a.told = key.Partition.Text()
 	}
 }
 
-// tempted reports whether the application acts now, while the rows for followers are being
+// isTempted reports whether the application acts now, while the rows for followers are being
 // made.
-func (a *app) tempted() bool { return a.told != "" && a.sched.chance(0.4) }
+func (a *app) isTempted() bool { return a.told != "" && a.sched.chance(0.4) }
 
-// leave deletes a row that follows a list, and reports whether it did.
-func (a *app) leave(list string, d *dice) bool {
+// unsubscribe deletes a row that follows a list, and reports whether it did.
+func (a *app) unsubscribe(list string, d *dice) bool {
 	var of []*ownRow
-	for _, o := range a.standing(nil) {
+	for _, o := range a.standingRows(nil) {
 		ref := owntable.Subscriber(owntable.Ref(list, ""), store.Ref{Table: o.table.Name, Key: o.key})
 		if e := o.table.Classify(o.image); e != nil && len(e.Subscribes) > 0 && a.base.tables[owntable.TableName].get(ref.Key) != nil {
 			of = append(of, o)
@@ -468,25 +460,25 @@ func (a *app) leave(list string, d *dice) bool {
 	}
 	o := pick(d, of)
 	a.counted["left during the telling"]++
-	done := a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
-	if s, _ := a.base.tables[o.table.Name].newest(o.key); s != nil && d.chance(0.7) { // readers see it
+	done := a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+	if s, _ := a.base.tables[o.table.Name].newestRecord(o.key); s != nil && d.chance(0.7) { // readers see it
 		s.seen = len(s.records)
 	}
 	return done
 }
 
-// remove deletes a row.
-func (a *app) remove(e *model.Entity, d *dice) {
-	if rows := a.standing(e); len(rows) > 0 {
+// removeRow deletes a row.
+func (a *app) removeRow(e *model.Entity, d *dice) {
+	if rows := a.standingRows(e); len(rows) > 0 {
 		o := pick(d, rows)
-		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 	}
 }
 
-// move gives a row another key: it writes the row under the new key and deletes the old
+// moveRow gives a row another key: it writes the row under the new key and deletes the old
 // one.
-func (a *app) move(e *model.Entity, d *dice) {
-	rows := a.standing(e)
+func (a *app) moveRow(e *model.Entity, d *dice) {
+	rows := a.standingRows(e)
 	if len(rows) == 0 {
 		return
 	}
@@ -498,7 +490,7 @@ func (a *app) move(e *model.Entity, d *dice) {
 	var names []string
 	for _, kt := range e.PrimaryKey() {
 		for _, name := range kt.Template.Names() {
-			vals[name], names = named(e, name, o.image), append(names, name)
+			vals[name], names = namedValue(e, name, o.image), append(names, name)
 		}
 	}
 	if len(names) == 0 {
@@ -510,23 +502,23 @@ func (a *app) move(e *model.Entity, d *dice) {
 			vals[name] = a.words.keyValue(e, kt, name, d)
 		}
 	}
-	row, ok := a.words.assemble(e, vals)
+	row, ok := a.words.assembleRow(e, vals)
 	key, _ := e.Table.KeyOf(row)
-	if !ok || refName(store.Ref{Table: e.Table.Name, Key: key}) == refName(store.Ref{Table: e.Table.Name, Key: o.key}) || a.at(e.Table, key).image != nil {
+	if !ok || refName(store.Ref{Table: e.Table.Name, Key: key}) == refName(store.Ref{Table: e.Table.Name, Key: o.key}) || a.rowAt(e.Table, key).image != nil {
 		return
 	}
 	was := o.image
-	if a.write(e.Table, store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row, If: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}}, bare(e, row)) {
-		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
-		a.met(e, "move", was)
+	if a.writeRow(e.Table, store.Write{Ref: store.Ref{Table: e.Table.Name, Key: key}, Put: row, If: store.Cond{{{Attr: e.Table.Key.Partition.Name, Is: store.Absent}}}}, bareRow(e, row)) {
+		a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		a.countMet(e, "move", was)
 	}
 }
 
-// read keeps copies of some rows as they are stored, including derived values.
-func (a *app) read(d *dice) {
+// readCopies keeps copies of some rows as they are stored, including derived values.
+func (a *app) readCopies(d *dice) {
 	var all []snapshot
 	for _, t := range a.model.Tables {
-		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
+		a.base.tables[t.Name].eachRow(func(k store.Key, row value.Item) {
 			s := snapshot{table: t, key: k, row: row}
 			if o := a.own[refName(store.Ref{Table: t.Name, Key: k})]; o != nil {
 				s.own = o.image
@@ -539,41 +531,41 @@ func (a *app) read(d *dice) {
 	}
 }
 
-// expiring gives a row a TTL that expires soon.
-func (a *app) expiring(e *model.Entity, d *dice) {
+// setTTL gives a row a TTL that expires soon.
+func (a *app) setTTL(e *model.Entity, d *dice) {
 	ttl := e.Table.TTL
 	if ttl == "" {
-		a.remove(e, d)
+		a.removeRow(e, d)
 		return
 	}
-	rows := a.standing(nil)
+	rows := a.standingRows(nil)
 	rows = slices.DeleteFunc(rows, func(o *ownRow) bool { return o.table.TTL == "" })
 	if len(rows) == 0 {
 		return
 	}
 	over := value.OfInt(a.clock.Add(time.Duration(d.n(60)) * time.Second).Unix())
-	a.change(pick(d, rows), []store.Op{{Kind: store.Set, Attr: ttl, Value: over}}, false)
+	a.changeRow(pick(d, rows), []store.Op{{Kind: store.Set, Attr: ttl, Value: over}}, false)
 }
 
-// sweep deletes rows whose TTL has expired, as late as it likes.
-func (a *app) sweep(d *dice) {
-	for _, o := range a.standing(nil) {
+// sweepExpired deletes rows whose TTL has expired, as late as it likes.
+func (a *app) sweepExpired(d *dice) {
+	for _, o := range a.standingRows(nil) {
 		ttl := o.image.Get(o.table.TTL)
 		n, ok := ttl.Int64()
 		if o.table.TTL == "" || !ok || ttl.Kind() != value.Number || n > a.clock.Unix() || !d.chance(0.5) {
 			continue
 		}
-		if a.faults.might(Expiry, 20) {
+		if a.faults.strikeWeighted(Expiry, 20) {
 			t := a.base.tables[o.table.Name]
 			a.base.who = "ttl"
-			a.did(o, nil, func() { a.base.expire(t, o.key) })
+			a.recordDeed(o, nil, func() { a.base.expire(t, o.key) })
 		}
 	}
 }
 
-// large makes a row nearly as large as a row may be, or small again.
-func (a *app) large(e *model.Entity, d *dice) {
-	rows := a.standing(nil)
+// resizeRow makes a row nearly as large as a row may be, or small again.
+func (a *app) resizeRow(e *model.Entity, d *dice) {
+	rows := a.standingRows(nil)
 	if len(rows) == 0 || !d.chance(0.3) {
 		return
 	}
@@ -588,7 +580,7 @@ func (a *app) large(e *model.Entity, d *dice) {
 	} else {
 		return
 	}
-	a.change(o, []store.Op{op}, false)
+	a.changeRow(o, []store.Op{op}, false)
 }
 
 // ballast is an attribute that no model knows.
@@ -607,17 +599,17 @@ var blanks = func() string {
 	return string(text)
 }()
 
-// bare is a row without bookkeeping and without what is tallied on it.
-func bare(e *model.Entity, row value.Item) value.Item {
+// bareRow is a row without bookkeeping and without tallied values.
+func bareRow(e *model.Entity, row value.Item) value.Item {
 	if row == nil {
 		return nil
 	}
-	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !tallied(e, name) })
+	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) && !isTallied(e, name) })
 }
 
-// tallied reports whether weir shows a tally, the latest of rows, or what they follow, under the name on rows of an
+// isTallied reports whether weir shows a tally, the latest of rows, or a followed value under the name on rows of an
 // entity.
-func tallied(e *model.Entity, name string) bool {
+func isTallied(e *model.Entity, name string) bool {
 	if e != nil && slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) }) {
 		return e.Attribute(name) == nil || e.Group != nil
 	}
@@ -627,11 +619,11 @@ func tallied(e *model.Entity, name string) bool {
 	return e != nil && slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name && !t.Hidden })
 }
 
-// write does a write of the application and reports whether the store took it; for a derived
+// writeRow does a write of the application and reports whether the store took it; for a derived
 // row it always reports true. own is the row as the application means it to be afterwards.
-func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
+func (a *app) writeRow(t *model.Table, w store.Write, own value.Item) bool {
 	a.base.who = "app"
-	a.note("app", w.Ref.String(), nil)
+	a.traceStep("app", w.Ref.String(), nil)
 	e := t.Classify(w.Put)
 	if e == nil {
 		e = t.Classify(a.base.tables[t.Name].get(w.Key))
@@ -642,7 +634,7 @@ func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
 		return true
 	}
 	done := false
-	a.did(a.at(t, w.Key), own, func() {
+	a.recordDeed(a.rowAt(t, w.Key), own, func() {
 		out, err := a.base.Write(context.Background(), []store.Write{w})
 		done = err == nil && out[0].Err == nil
 	})
@@ -652,8 +644,8 @@ func (a *app) write(t *model.Table, w store.Write, own value.Item) bool {
 	return done
 }
 
-// did runs a write and notes the deed if the row has changed.
-func (a *app) did(o *ownRow, own value.Item, write func()) {
+// recordDeed runs a write and notes the deed if the row has changed.
+func (a *app) recordDeed(o *ownRow, own value.Item, write func()) {
 	t := a.base.tables[o.table.Name]
 	before := t.get(o.key)
 	write()
@@ -662,23 +654,23 @@ func (a *app) did(o *ownRow, own value.Item, write func()) {
 		return
 	}
 	if own != nil {
-		own = bare(o.table.Classify(own), own)
+		own = bareRow(o.table.Classify(own), own)
 	}
 	dd := &deed{ownRow: o, was: o.image, is: own, when: a.base.now()}
-	dd.shard, dd.record = t.newest(o.key)
+	dd.shard, dd.record = t.newestRecord(o.key)
 	dd.moved = looksMoved(before, after)
 	o.image, dd.at = own, a.base.writes
 	a.deeds = append(a.deeds, dd)
-	a.base.undone(func() { // the row and what the application means by it are lost together
+	a.base.undone(func() { // the row and the image that the application has of it are lost together
 		o.image = dd.was
 		a.deeds = a.deeds[:len(a.deeds)-1]
 	})
-	a.cover(dd)
+	a.countCoverage(dd)
 }
 
-// newest is the open shard of a row and that shard's last record: the row's own, if the row
+// newestRecord is the open shard of a row and that shard's last record: the row's own, if the row
 // was written last.
-func (t *table) newest(k store.Key) (*shard, events.Record) {
+func (t *table) newestRecord(k store.Key) (*shard, events.Record) {
 	h := hashOf(k.Partition)
 	for _, s := range t.shards {
 		if !s.Closed && s.low <= h && h <= s.high {
@@ -688,33 +680,32 @@ func (t *table) newest(k store.Key) (*shard, events.Record) {
 	return nil, events.Record{}
 }
 
-// cover counts which kinds of projection met which kinds of change.
-func (a *app) cover(dd *deed) {
+// countCoverage counts which kinds of projection met which kinds of change.
+func (a *app) countCoverage(dd *deed) {
 	op := "edit"
-	switch {
-	case dd.was == nil:
+	if dd.was == nil {
 		op = "insert"
-	case dd.is == nil && dd.record.Expired:
+	} else if dd.is == nil && dd.record.Expired {
 		op = "expire"
-	case dd.is == nil:
+	} else if dd.is == nil {
 		op = "delete"
 	}
 	for _, image := range []value.Item{dd.was, dd.is} {
 		if e := dd.table.Classify(image); e != nil {
-			a.met(e, op, image)
+			a.countMet(e, op, image)
 		}
 	}
 }
 
-// met counts the projections, and the unusual values, that a change of a row meets.
-func (a *app) met(e *model.Entity, op string, row value.Item) {
+// countMet counts the projections, and the unusual values, that a change of a row meets.
+func (a *app) countMet(e *model.Entity, op string, row value.Item) {
 	for _, s := range e.Sources {
 		a.counted[s.Tally.Kind.Keyword+" "+op]++
 		if g := s.Tally.Group; g != nil && g.Rows == s.Tally {
 			a.counted["group "+op]++
 		}
 		if v := s.Tally.Kind; s.Amount != nil && (v == aggregate.Sum || v == aggregate.Mean) {
-			of := amount(s, row)
+			of := amountOf(s, row)
 			if of.Sign() < 0 {
 				a.counted["negative deltas"]++
 			}
@@ -727,14 +718,13 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 		}
 	}
 	for _, r := range e.Rules {
-		switch {
-		case r.Subscribers != nil:
-			a.counted["each "+op]++
-		case len(r.Keep) > 0:
-			a.counted["history "+op]++
-		default:
-			a.counted["copy "+op]++
+		kind := "copy"
+		if r.Subscribers != nil {
+			kind = "each"
+		} else if len(r.Keep) > 0 {
+			kind = "history"
 		}
+		a.counted[kind+" "+op]++
 	}
 	for range e.Follow {
 		a.counted["follow "+op]++
@@ -749,13 +739,15 @@ func (a *app) met(e *model.Entity, op string, row value.Item) {
 		a.counted["search "+op]++
 	}
 	for _, at := range row {
-		v := at.Value
-		switch {
-		case v.Kind() == value.String && v.Text() == "":
+		text := at.Value.Text()
+		if at.Value.Kind() != value.String {
+			continue
+		}
+		if text == "" {
 			a.counted["empty values"]++
-		case v.Kind() == value.String && len(v.Text()) >= 900 && at.Name != ballast:
+		} else if len(text) >= 900 && at.Name != ballast {
 			a.counted["largest keys"]++
-		case v.Kind() == value.String && v.Text()[0] >= 0x80:
+		} else if text[0] >= 0x80 {
 			a.counted["unicode values"]++
 		}
 	}

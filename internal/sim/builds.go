@@ -20,7 +20,7 @@ import (
 // In some runs all that rows tell is built, while the application writes and consumers
 // follow: at any moment, by builders that are killed, paused and work side by side. Builders
 // run as fibers, so everything goes wrong in their calls that goes wrong in those of
-// consumers. In the end all state must be what the oracle counts from all rows, including
+// consumers. In the end all state must equal the count of the oracle from all rows, including
 // those whose records no consumer had. History is left out: no row tells it.
 //
 // These runs have no large rows and no numbers that no sum can hold: what is parked is
@@ -49,18 +49,18 @@ func RunBuilds(m *model.Model, seed uint64, o Options) Outcome {
 	later, removal := removalOf(m, seed)
 	w := newWorld(later, seed, o)
 	w.program = m
-	w.migrates()
+	w.enableMigrations()
 	b := &builds{world: w, d: newDice(seed, "builds", 0), names: buildsOf(m), removal: removal}
-	acts := b.run(o)
-	return w.outcome(acts)
+	acts := b.runBuilds(o)
+	return w.finishRun(acts)
 }
 
-// builds is what a run does that has builds.
+// builds is a run with builds.
 type builds struct {
 	*world
 	d      *dice
 	names  []string // of all builds of the model
-	again  bool     // whether builders are told to build what is live
+	again  bool     // whether builders are told to build live derivations again
 	act    int      // the number of the application's next act
 	acts   int
 	skip   map[int]bool
@@ -73,52 +73,52 @@ type builds struct {
 // buildsOf returns the names of all builds of a model.
 func buildsOf(m *model.Model) []string { return slices.Compact(slices.Sorted(maps.Values(m.Builds()))) }
 
-func (b *builds) run(o Options) (acts int) {
+func (b *builds) runBuilds(o Options) (acts int) {
 	b.skip, b.acts = o.Skip, 50+b.d.n(60)
 	b.lapsed = 10 + b.d.n(b.acts/2)
 	if len(b.names) == 0 {
 		return 0
 	}
 	if b.removal.unbuilt {
-		b.begin(beganLive)
-		b.retires()
+		b.prepareBuilds(beganLive)
+		b.retireDerivations()
 		return b.acts
 	}
 	began := pick(b.d, []began{beganWithRows, beganWithRows, beganLive, beganWithGap, beganWithChanged})
 	b.counted[string(began)]++
-	b.begin(began)
-	b.rough(buildTurns)
-	b.live(owntable.BuildLive)
+	b.prepareBuilds(began)
+	b.runRough(buildTurns)
+	b.settleBuilds(owntable.BuildLive)
 	if len(b.removal.gone) > 0 {
 		if len(b.failures) == 0 {
-			b.retires()
+			b.retireDerivations()
 		}
 		return b.acts
 	}
-	if b.judged("once it is live") {
+	if b.judgeState("once it is live") {
 		for range 8 {
-			b.does()
+			b.doNextAct()
 		}
 		b.settle()
-		b.judged("after it was live")
+		b.judgeState("after it was live")
 	}
 	if len(b.failures) > 0 {
 		return b.acts
 	}
 	b.again = false
 	b.clock = b.clock.Add(again)
-	b.base.durable() // for long: no power cut takes what is a day old
-	b.live(owntable.BuildVerified)
-	if b.judged("after the audit") && len(b.kept()) == 0 { // verify reports what is kept
-		if found := b.verify(); len(found) > 0 {
-			b.fail(Reordered, "verify: after the audit it finds %+v", found[0])
+	b.base.durable() // a power cut never takes changes of a day ago
+	b.settleBuilds(owntable.BuildVerified)
+	if b.judgeState("after the audit") && len(b.operatorLetters()) == 0 { // verify reports dead letters
+		if found := b.runVerify(); len(found) > 0 {
+			b.addFailure(Reordered, "verify: after the audit it finds %+v", found[0])
 		}
 		b.handOver()
 	}
 	return b.acts
 }
 
-// handOver lets what is verified go over from marks to positions while everything goes wrong
+// handOver lets verified derivations go over from marks to positions while everything goes wrong
 // again: first while shards are cut, and then without marks.
 func (b *builds) handOver() {
 	if len(b.failures) > 0 {
@@ -127,13 +127,13 @@ func (b *builds) handOver() {
 	for range 2 {
 		b.acts += 15
 		b.faults.over, b.calm = false, false
-		b.rough(handTurns)
+		b.runRough(handTurns)
 		b.clock = b.clock.Add(2 * build.InUse)
 		b.base.durable()
-		if !b.live(owntable.BuildVerified) { // a power cut took what was read
+		if !b.settleBuilds(owntable.BuildVerified) { // a power cut took records that were read
 			return
 		}
-		b.judged("while it goes over to positions")
+		b.judgeState("while it goes over to positions")
 	}
 	for _, is := range b.catalogRow().Builds.Counting() {
 		if !is.HandOver.Passed.IsZero() {
@@ -145,22 +145,22 @@ func (b *builds) handOver() {
 	}
 }
 
-// does lets the application do its next act.
-func (b *builds) does() {
+// doNextAct lets the application do its next act.
+func (b *builds) doNextAct() {
 	if !b.skip[b.act] {
-		b.app.act(b.act)
+		b.app.doAct(b.act)
 	}
 	b.act++
 }
 
-// begin brings the run to where builders may begin.
-func (b *builds) begin(how began) {
+// prepareBuilds brings the run to where builders may begin.
+func (b *builds) prepareBuilds(how began) {
 	b.faults.spells = newSpells(b.seed)
 	b.faults.over, b.calm = true, true
 	defer func() { b.faults.over, b.calm = false, false }()
 	some := func() {
 		for range b.lapsed {
-			b.does()
+			b.doNextAct()
 		}
 	}
 	b.again = how == beganLive || how == beganWithGap
@@ -193,24 +193,24 @@ func (b *builds) skipAll() {
 			at := s.records[s.seen-1].Position
 			ref := owntable.Checkpoint(b.model.Name, mt.Name, s.ID)
 			if _, err := b.base.Write(context.Background(), []store.Write{owntable.OvertakeCheckpoint(ref, at)}); err != nil {
-				b.fail(Stuck, "%v", err)
+				b.addFailure(Stuck, "%v", err)
 			}
 		}
 	}
 	b.base.durable()
 	if b.mapping != nil {
-		b.mapping.look()
+		b.mapping.findRecords()
 		for _, q := range b.mapping.queues {
-			q.first, q.done = q.taken, q.taken // nor does what is behind come again
+			q.first, q.done = q.taken, q.taken // nor do earlier records come again
 		}
 	}
 }
 
-// changeDefinition makes what is live of some derivation that of another definition.
+// changeDefinition gives the live state of some derivation another definition.
 func (b *builds) changeDefinition() {
 	all := b.program.Builds()
 	changed := pick(b.d, slices.Sorted(maps.Keys(all)))
-	err := b.alone("the older program", func(r *runner.Runner) error {
+	err := b.runAlone("the older program", func(r *runner.Runner) error {
 		_, err := r.Catalog.Change(context.Background(), func(was owntable.CatalogRow) (owntable.CatalogRow, error) {
 			next := was.Clone()
 			d, is := next.Derivations[changed]
@@ -224,65 +224,50 @@ func (b *builds) changeDefinition() {
 		return err
 	})
 	if err != nil {
-		b.fail(Stuck, "%v", err)
+		b.addFailure(Stuck, "%v", err)
 	}
 	b.base.durable()
 }
 
-// rough is the part of the run in which faults strike, and builders come and go.
-func (b *builds) rough(turns int) {
+// runRough is the part of the run in which faults strike, and builders come and go.
+func (b *builds) runRough(turns int) {
 	crowd, first := 1, b.d.n(turns/6)
 	for turn := 0; turn < turns && len(b.failures) == 0; turn++ {
-		switch u := b.sched.n(100); {
-		case u < 6:
+		doBelow(b.sched.n(100), []choice{{6, func() {
 			if b.act < b.acts {
-				b.does()
+				b.doNextAct()
 			}
-		case u < 12:
-			b.show()
-		case u < 15:
-			b.clock = b.clock.Add(time.Duration(b.sched.n(4000)) * time.Millisecond)
-		case u < 16:
-			b.app.sweep(b.sched)
-		case u < 17:
-			b.streams()
-			if b.mapping == nil {
-				b.redeliver()
-			}
-		case u < 18:
+		}}, {12, b.showStreams}, {15, b.advanceClock}, {16, func() {
+			b.app.sweepExpired(b.sched)
+		}}, {17, b.disturbAndRedeliver}, {18, func() {
 			if b.strike(TwoWorkers) {
 				crowd = 1 + b.faults.dice.n(3)
 			}
-		case u < 21:
-			if running := b.builders(); turn >= first && len(running) < mostBuilders {
-				if b.builder(); b.removing && len(running) > 0 {
+		}}, {21, func() {
+			if running := b.builderNodes(); turn >= first && len(running) < mostBuilders {
+				if b.startBuilder(); b.removing && len(running) > 0 {
 					b.counted[removersTwo]++
 				}
 			} else if len(running) > 0 && b.sched.chance(0.2) {
-				pick(b.sched, running).die()
-				b.counted[b.of("builders killed", removersKilled)]++
-			} else if len(running) > 0 && b.sched.chance(0.5) { // what it has read grows old meanwhile
+				pick(b.sched, running).killProcess()
+				b.counted[b.roleName("builders killed", removersKilled)]++
+			} else if len(running) > 0 && b.sched.chance(0.5) { // the rows that it has read grow old meanwhile
 				for _, f := range pick(b.sched, running).fibers {
 					f.asleep = max(f.asleep, 50+b.sched.n(300))
 				}
-				b.counted[b.of("builders paused", removersPaused)]++
+				b.counted[b.roleName("builders paused", removersPaused)]++
 			}
-		default:
-			for b.mapping == nil && len(b.nodes)-len(b.builders()) < crowd {
-				b.spawn()
-			}
-			if b.mapping != nil && b.sched.chance(0.2) {
-				b.mapping.slow()
-				b.mapping.poll()
-			}
-			b.turn()
-		}
+		}}, {100, func() {
+			b.deliverMore(crowd)
+			b.resumeFiber()
+		}}})
 	}
 	b.faults.fair = false
 }
 
-func (b *builds) builders() (out []*node) {
-	for _, n := range b.nodes {
+// builderNodes returns the processes that build.
+func (w *world) builderNodes() (out []*node) {
+	for _, n := range w.nodes {
 		if n.builds {
 			out = append(out, n)
 		}
@@ -290,60 +275,59 @@ func (b *builds) builders() (out []*node) {
 	return out
 }
 
-// builder starts a process that builds. What goes wrong ends it; another one goes on.
-func (b *builds) builder() {
+// startBuilder starts a process that builds. What goes wrong ends it; another one goes on.
+func (b *builds) startBuilder() {
 	b.born++
 	n := &node{world: b.world, name: fmt.Sprintf("b%d", b.born), builds: true}
 	b.nodes = append(b.nodes, n)
-	n.fiber("build", func(f *fiber) error {
-		var is any
+	n.startFiber("build", func(f *fiber) error {
 		var err error
 		if b.removing {
-			is, err = b.remove(n.runner(f))
+			_, err = b.runRemover(n.newRunner(f))
 		} else {
-			is, err = b.all(n.runner(f))
+			_, err = b.runBuilders(n.newRunner(f))
 		}
-		b.note(f.name, fmt.Sprint("ends: ", is, err), nil)
+		b.traceStep(f.name, fmt.Sprint("ends: ", err), nil)
 		if err == nil {
-			b.counted[b.of("builds that end while faults strike", removalsEnd)]++
+			b.counted[b.roleName("builds that end while faults strike", removalsEnd)]++
 		}
 		return nil
 	})
 }
 
-// of is what a run counts of its builders, or of its removers.
-func (b *builds) of(builders, removers string) string {
+// roleName is the name under which a run counts its builders, or its removers.
+func (b *builds) roleName(builders, removers string) string {
 	if b.removing {
 		return removers
 	}
 	return builders
 }
 
-// over is a builder of all that the model's rows tell.
-func (b *builds) over(r *runner.Runner) *build.Builder {
+// newBuilder is a builder of all that the model's rows tell.
+func (b *builds) newBuilder(r *runner.Runner) *build.Builder {
 	return &build.Builder{Runner: r, Contributions: kinds.Contributions, Names: b.names, Again: b.again, Segments: 1 + b.d.n(3)}
 }
 
-// all does all that a builder can do now.
-func (b *builds) all(r *runner.Runner) (states []build.Status, err error) {
-	of := b.over(r)
+// runBuilders does all that a builder can do now.
+func (b *builds) runBuilders(r *runner.Runner) (states []build.Status, err error) {
+	of := b.newBuilder(r)
 	if states, err = of.Run(context.Background()); err == nil {
 		_, err = of.RemoveMarks(context.Background())
 	}
 	return states, err
 }
 
-// live lets a builder that nothing hinders take all builds to a state, and everything else
+// settleBuilds lets a builder that nothing hinders take all builds to a state, and everything else
 // catch up. It reports false if it is too late for the audit.
-func (b *builds) live(to owntable.BuildState) bool {
+func (b *builds) settleBuilds(to owntable.BuildState) bool {
 	b.faults.over, b.calm = true, true
-	for _, n := range b.builders() {
-		n.die()
+	for _, n := range b.builderNodes() {
+		n.killProcess()
 	}
 	for tries := 1; len(b.failures) == 0; tries++ {
 		var states []build.Status
-		err := b.alone("the last builder", func(r *runner.Runner) (err error) {
-			states, err = b.all(r)
+		err := b.runAlone("the last builder", func(r *runner.Runner) (err error) {
+			states, err = b.runBuilders(r)
 			return err
 		})
 		if err == nil && !slices.ContainsFunc(states, func(s build.Status) bool { return s.State != to }) {
@@ -354,7 +338,7 @@ func (b *builds) live(to owntable.BuildState) bool {
 			return false
 		}
 		if tries == buildTries {
-			b.fail(Stuck, "the builds do not become %s: %v %v", to, states, err)
+			b.addFailure(Stuck, "the builds do not become %s: %v %v", to, states, err)
 		}
 		b.settle()
 	}
@@ -362,13 +346,13 @@ func (b *builds) live(to owntable.BuildState) bool {
 	return true
 }
 
-// judged compares all state with the truth.
-func (b *builds) judged(when string) bool {
+// judgeState compares all state with the truth.
+func (b *builds) judgeState(when string) bool {
 	if len(b.failures) > 0 {
 		return false
 	}
-	t := b.app.truth()
-	t.state()
+	t := b.app.computeTruth()
+	t.compareRows()
 	t.compareSets()
 	for i := range b.failures {
 		b.failures[i].What = when + ": " + b.failures[i].What
@@ -389,7 +373,7 @@ func (w *world) catalogRow() (row owntable.CatalogRow) {
 	}
 	row, err := owntable.DecodeCatalog(w.base.tables[owntable.TableName].get(owntable.Catalog(w.model.Name).Key))
 	if err != nil {
-		w.fail(Stuck, "%v", err)
+		w.addFailure(Stuck, "%v", err)
 	}
 	return row
 }

@@ -14,10 +14,10 @@ import (
 // What passes a condition, as docs/guide/model.md says it: a second opinion, which shares no code with
 // package value.
 
-// holds reports whether a row passes all tests.
-func holds(where []model.Test, row value.Item) bool {
+// passesTests reports whether a row passes all tests.
+func passesTests(where []model.Test, row value.Item) bool {
 	for i := range where {
-		v := get(where[i].Field, row)
+		v := fieldValue(where[i].Field, row)
 		for _, t := range where[i].Is {
 			if !passes(t, v) {
 				return false
@@ -52,24 +52,25 @@ func passes(t value.Term, v value.Value) bool {
 // alike reports whether a row's value is one that a condition names.
 func alike(as value.As, v, w value.Value) bool {
 	if as == value.AsTimes {
-		a, b := instant(v), instant(w)
+		a, b := instantSeconds(v), instantSeconds(w)
 		if a != nil && b != nil {
 			return a.Cmp(b) == 0
 		}
 	}
-	switch {
-	case v.Kind() == value.Bool || w.Kind() == value.Bool:
-		return word(v) != "" && word(v) == word(w)
-	case v.Kind() != w.Kind():
+	if v.Kind() == value.Bool || w.Kind() == value.Bool {
+		return boolWord(v) != "" && boolWord(v) == boolWord(w)
+	}
+	if v.Kind() != w.Kind() {
 		return false
-	case v.Kind() == value.Number:
-		return decimal(v).Cmp(decimal(w)) == 0
+	}
+	if v.Kind() == value.Number {
+		return decimalOf(v).Cmp(decimalOf(w)) == 0
 	}
 	return v.Kind() == value.String && v.Text() == w.Text()
 }
 
-// word is the word of a boolean, however a row has it.
-func word(v value.Value) string {
+// boolWord is the word of a boolean, however a row has it.
+func boolWord(v value.Value) string {
 	if v.Kind() == value.Bool || v.Kind() == value.String {
 		if text := value.Scalar(v); text == "true" || text == "false" {
 			return text
@@ -81,14 +82,14 @@ func word(v value.Value) string {
 // order compares a row's value with that of a bound.
 func order(as value.As, v, w value.Value) (sign int, ordered bool) {
 	if as == value.AsTimes {
-		a, b := instant(v), instant(w)
+		a, b := instantSeconds(v), instantSeconds(w)
 		if a == nil || b == nil {
 			return 0, false
 		}
 		return a.Cmp(b), true
 	}
 	if as == value.AsNumbers || v.Kind() == value.Number && w.Kind() == value.Number {
-		a, b := decimal(v), decimal(w)
+		a, b := decimalOf(v), decimalOf(w)
 		if a == nil || b == nil {
 			return 0, false
 		}
@@ -105,8 +106,8 @@ var (
 	moments  = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(\.\d+)?(Z|[-+]\d{2}:\d{2}))?$`)
 )
 
-// decimal is the number that a value is, or stands for; nil for none.
-func decimal(v value.Value) *big.Rat {
+// decimalOf is the number that a value is, or stands for; nil for none.
+func decimalOf(v value.Value) *big.Rat {
 	text := value.Scalar(v)
 	if !decimals.MatchString(text) || v.Kind() != value.Number && v.Kind() != value.String {
 		return nil
@@ -115,8 +116,8 @@ func decimal(v value.Value) *big.Rat {
 	return n
 }
 
-// instant is the time of a text in seconds, with all digits of its fraction; nil if it is no time.
-func instant(v value.Value) *big.Rat {
+// instantSeconds is the time of a text in seconds, with all digits of its fraction; nil if it is no time.
+func instantSeconds(v value.Value) *big.Rat {
 	if v.Kind() != value.String {
 		return nil
 	}

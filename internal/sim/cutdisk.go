@@ -12,17 +12,17 @@ import (
 )
 
 // cutDisk is a file system in memory on which something happens at one change: the process dies, or
-// the disk is full from then on. What has happened to it until then is what the next process finds.
-// After the moment the process goes on, so that it can be seen what it would have done.
+// the disk is full from then on. The next process finds the changes until then.
+// After the moment the process goes on, and its later changes are lost.
 type cutDisk struct {
 	vfs.FS
 	mem *vfs.MemFS
 
 	mu    sync.Mutex
 	left  int  // changes before the moment; negative: none comes, or it is past
-	kind  Kind // what happens then
+	kind  Kind // the fault that strikes then
 	dice  *dice
-	image *vfs.MemFS // what the next process finds; nil before the moment
+	image *vfs.MemFS // the content that the next process finds; nil before the moment
 	full  bool
 }
 
@@ -30,45 +30,45 @@ func newCutDisk() *cutDisk { return cutDiskOn(vfs.NewCrashableMem()) }
 
 func cutDiskOn(mem *vfs.MemFS) *cutDisk { return &cutDisk{FS: mem, mem: mem, left: -1} }
 
-// at has something happen after so many changes more.
-func (c *cutDisk) at(k Kind, changes int, d *dice) {
+// strikeAfter has something happen after so many changes more.
+func (c *cutDisk) strikeAfter(k Kind, changes int, d *dice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kind, c.left, c.dice = k, changes, d
 }
 
-// never has nothing happen any more.
-func (c *cutDisk) never() {
+// disarm has nothing happen any more.
+func (c *cutDisk) disarm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.left = -1
 }
 
-// struck reports whether it has happened.
-func (c *cutDisk) struck() bool {
+// hasStruck reports whether it has happened.
+func (c *cutDisk) hasStruck() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.image != nil || c.full
 }
 
-// dies keeps what is there for the next process, unless that is kept already. From then on nothing fails.
-func (c *cutDisk) dies() {
+// keepImage keeps the content for the next process, unless it is kept already. From then on nothing fails.
+func (c *cutDisk) keepImage() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.image == nil {
-		c.clone(100)
+		c.cloneDisk(100)
 	}
 	c.full = false
 }
 
-// kept is what the next process finds.
-func (c *cutDisk) kept() *cutDisk {
-	c.dies()
+// afterCrash is the disk that the next process finds.
+func (c *cutDisk) afterCrash() *cutDisk {
+	c.keepImage()
 	return cutDiskOn(c.image)
 }
 
-// clone keeps what is synced, and so many percent of what is not.
-func (c *cutDisk) clone(percent int) {
+// cloneDisk keeps all synced data, and so many percent of the other.
+func (c *cutDisk) cloneDisk(percent int) {
 	var seed uint64
 	if c.dice != nil {
 		seed = c.dice.next()
@@ -76,10 +76,10 @@ func (c *cutDisk) clone(percent int) {
 	c.image = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))})
 }
 
-// change comes before each change of the manifest, and of what a load makes: tables that will land, and files to
+// countChange comes before each change of the manifest and of the files of a load: tables that will land, and files to
 // sort in. When the store changes its other files, and in how many pieces, depends on timing. The error is that of a
 // full disk. The manifest always has room: a store that cannot write it ends its process, which machine has.
-func (c *cutDisk) change(name string) error {
+func (c *cutDisk) countChange(name string) error {
 	base := path.Base(name)
 	manifest := strings.HasPrefix(base, "MANIFEST")
 	if !manifest && !strings.HasPrefix(base, "landing-") && !strings.HasPrefix(base, "scratch-") {
@@ -90,11 +90,11 @@ func (c *cutDisk) change(name string) error {
 	if c.left == 0 && c.image == nil {
 		switch c.kind {
 		case PowerCut:
-			c.clone(0)
+			c.cloneDisk(0)
 		case TornLog:
-			c.clone(1 + c.dice.n(99))
+			c.cloneDisk(1 + c.dice.n(99))
 		case CrashAfter:
-			c.clone(100)
+			c.cloneDisk(100)
 		default:
 			c.full = true
 		}
@@ -108,8 +108,8 @@ func (c *cutDisk) change(name string) error {
 	return syscall.ENOSPC
 }
 
-// changed is a file that was opened for writing, whose changes are counted.
-func (c *cutDisk) changed(name string, f vfs.File, err error) (vfs.File, error) {
+// wrapFile is a file that was opened for writing, whose changes are counted.
+func (c *cutDisk) wrapFile(name string, f vfs.File, err error) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -117,32 +117,32 @@ func (c *cutDisk) changed(name string, f vfs.File, err error) (vfs.File, error) 
 }
 
 func (c *cutDisk) Create(name string, w vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := c.change(name); err != nil {
+	if err := c.countChange(name); err != nil {
 		return nil, err
 	}
 	f, err := c.FS.Create(name, w)
-	return c.changed(name, f, err)
+	return c.wrapFile(name, f, err)
 }
 
 func (c *cutDisk) OpenReadWrite(name string, w vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	if err := c.change(name); err != nil {
+	if err := c.countChange(name); err != nil {
 		return nil, err
 	}
 	f, err := c.FS.OpenReadWrite(name, w, o...)
-	return c.changed(name, f, err)
+	return c.wrapFile(name, f, err)
 }
 
 func (c *cutDisk) ReuseForWrite(old, name string, w vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := c.change(name); err != nil {
+	if err := c.countChange(name); err != nil {
 		return nil, err
 	}
 	f, err := c.FS.ReuseForWrite(old, name, w)
-	return c.changed(name, f, err)
+	return c.wrapFile(name, f, err)
 }
 
 func (c *cutDisk) OpenDir(name string) (vfs.File, error) {
 	f, err := c.FS.OpenDir(name)
-	return c.changed(name, f, err)
+	return c.wrapFile(name, f, err)
 }
 
 // List sorts, so that the same process does the same changes.
@@ -155,19 +155,19 @@ func (c *cutDisk) List(dir string) ([]string, error) {
 // Link, Rename and Remove need no room.
 
 func (c *cutDisk) Link(old, name string) error {
-	_ = c.change(old)
+	_ = c.countChange(old)
 	return c.FS.Link(old, name)
 }
 
 func (c *cutDisk) Rename(old, name string) error {
-	_ = c.change(name)
+	_ = c.countChange(name)
 	return c.FS.Rename(old, name)
 }
 
 // Remove removes a file. When the store removes an old manifest depends on timing.
 func (c *cutDisk) Remove(name string) error {
 	if !strings.HasPrefix(path.Base(name), "MANIFEST") {
-		_ = c.change(name)
+		_ = c.countChange(name)
 	}
 	return c.FS.Remove(name)
 }
@@ -180,25 +180,25 @@ type cutFile struct {
 }
 
 func (f cutFile) Write(b []byte) (int, error) {
-	if err := f.c.change(f.name); err != nil {
+	if err := f.c.countChange(f.name); err != nil {
 		return 0, err
 	}
 	return f.File.Write(b)
 }
 
 func (f cutFile) WriteAt(b []byte, at int64) (int, error) {
-	if err := f.c.change(f.name); err != nil {
+	if err := f.c.countChange(f.name); err != nil {
 		return 0, err
 	}
 	return f.File.WriteAt(b, at)
 }
 
 func (f cutFile) Sync() error {
-	_ = f.c.change(f.name)
+	_ = f.c.countChange(f.name)
 	return f.File.Sync()
 }
 
 func (f cutFile) SyncData() error {
-	_ = f.c.change(f.name)
+	_ = f.c.countChange(f.name)
 	return f.File.SyncData()
 }

@@ -22,35 +22,35 @@ const (
 	tombs     = 47 * time.Hour // how long a tombstone is kept at least
 )
 
-// leap lets up to the given time pass. A process in the middle of a call dies, because no
+// leapTime lets up to the given time pass. A process in the middle of a call dies, because no
 // call of a service lasts that long. Of the others some die, and the rest count as paused.
-func (w *world) leap(most time.Duration) {
+func (w *world) leapTime(most time.Duration) {
 	hours := time.Duration(1+w.sched.n(int(most/time.Minute))) * time.Minute
-	if w.way != byFollower { // the embedded store keeps what is not applied
-		hours = min(hours, furthest-w.clock.Sub(w.oldest()))
+	if w.way != byFollower { // the embedded store keeps records that are not applied
+		hours = min(hours, furthest-w.clock.Sub(w.oldestPending()))
 	}
 	if hours <= 0 {
 		return
 	}
 	for _, n := range slices.Clone(w.nodes) {
 		if w.sched.chance(0.5) || slices.ContainsFunc(n.fibers, func(f *fiber) bool { return !f.over && !f.idle }) {
-			n.die()
+			n.killProcess()
 		}
 	}
 	w.clock = w.clock.Add(hours)
 	w.hours += hours
-	w.note("world", "hours go by: "+hours.String(), nil)
-	w.retain()
-	w.outlive()
+	w.traceStep("world", "hours go by: "+hours.String(), nil)
+	w.expireDayOld()
+	w.sweepOwnTable()
 }
 
-// oldest is the time of the first change that some consumer has not applied.
-func (w *world) oldest() time.Time {
+// oldestPending is the time of the first change that some consumer has not applied.
+func (w *world) oldestPending() time.Time {
 	oldest := w.clock
 	for _, mt := range w.model.Tables {
 		t := w.base.tables[mt.Name]
 		for _, s := range t.shards {
-			if from := w.applied(t, s); from < len(s.records) && s.records[from].Time.Before(oldest) {
+			if from := w.appliedRecords(t, s); from < len(s.records) && s.records[from].Time.Before(oldest) {
 				oldest = s.records[from].Time
 			}
 		}
@@ -58,8 +58,8 @@ func (w *world) oldest() time.Time {
 	return oldest
 }
 
-// applied is how many of a shard's first records all consumers have applied.
-func (w *world) applied(t *table, s *shard) int {
+// appliedRecords is how many of a shard's first records all consumers have applied.
+func (w *world) appliedRecords(t *table, s *shard) int {
 	if w.mapping != nil {
 		for _, q := range w.mapping.queues {
 			if q.shard == s {
@@ -68,11 +68,11 @@ func (w *world) applied(t *table, s *shard) int {
 		}
 		return 0
 	}
-	return s.upTo(w.place(t, s))
+	return s.upTo(w.appliedPosition(t, s))
 }
 
-// retain expires records that are a day old.
-func (w *world) retain() {
+// expireDayOld expires records that are a day old.
+func (w *world) expireDayOld() {
 	if w.way == byFollower {
 		return
 	}
@@ -85,17 +85,17 @@ func (w *world) retain() {
 				}
 			}
 			if s.Closed && w.clock.Sub(s.ended) > retention || n > 0 {
-				w.forgets(s, n)
+				w.expireRecords(s, n)
 			}
 		}
 	}
 }
 
-// outlive lets TTL delete rows of weir's own table, as late as it likes.
-func (w *world) outlive() {
+// sweepOwnTable lets TTL delete rows of weir's own table, as late as it likes.
+func (w *world) sweepOwnTable() {
 	t := w.base.tables[owntable.TableName]
 	var over []store.Key
-	t.each(func(k store.Key, _ value.Item) {
+	t.eachRow(func(k store.Key, _ value.Item) {
 		over = append(over, k)
 	})
 	w.base.who = "ttl"

@@ -36,5 +36,21 @@ func (d *dice) shuffle(n int, swap func(i, j int)) {
 	}
 }
 
+// choice is something that is done if a number that was drawn lies below a bound.
+type choice struct {
+	below int
+	do    func()
+}
+
+// doBelow does the first of the choices whose bound is above n.
+func doBelow(n int, of []choice) {
+	for _, c := range of {
+		if n < c.below {
+			c.do()
+			return
+		}
+	}
+}
+
 // pick returns a random element of a list, which must not be empty.
 func pick[T any](d *dice, of []T) T { return of[d.n(len(of))] }

@@ -13,7 +13,7 @@ import (
 )
 
 // disk is the file system under a machine's store, in memory. It knows how much of the
-// store's newest log is synced, fails when it is told to, and produces what the next
+// store's newest log is synced, fails when it is told to, and produces the disk that the next
 // process finds. What it does depends only on how much is written, not on in how many
 // pieces.
 type disk struct {
@@ -28,9 +28,9 @@ type disk struct {
 	limit   int        // how long the log can get then
 	left    int        // how many more files and writes there is room for; -1: any
 	lying   bool       // it reports syncs that it does not do
-	image   *vfs.MemFS // what the next process finds, except for the newest log
+	image   *vfs.MemFS // the files that the next process finds, except for the newest log
 	name    string     // of that log
-	content []byte     // what was written to it
+	content []byte     // all bytes written to it
 
 	before  *disk // without the changed bytes
 	flipped bool  // a byte that was durable is changed
@@ -40,47 +40,47 @@ func newDisk() *disk { return diskOn(vfs.NewCrashableMem()) }
 
 func diskOn(mem *vfs.MemFS) *disk { return &disk{FS: mem, mem: mem, left: -1} }
 
-// arm makes the next sync fail. For DiskFull and ShortWrite it also makes writes to the
+// armSync makes the next sync fail. For DiskFull and ShortWrite it also makes writes to the
 // newest log fail, and of that log the next process finds at most the given number of bytes
-// behind what is synced.
-func (p *disk) arm(k Kind, bytes int) {
+// behind the synced ones.
+func (p *disk) armSync(k Kind, bytes int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.limit, p.lying = k, p.synced+bytes, false
 }
 
-// fill leaves room for n more files and writes.
-func (p *disk) fill(n int) {
+// limitRoom leaves room for n more files and writes.
+func (p *disk) limitRoom(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = n
 }
 
-// lies makes it sync nothing any more until it is armed.
-func (p *disk) lies() {
+// ignoreSyncs makes it sync nothing any more until it is armed.
+func (p *disk) ignoreSyncs() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.armed, p.left, p.lying = "", -1, true
 }
 
-// asked notes a sync that was asked for and that succeeded.
-func (p *disk) asked() {
+// noteSync notes a sync that was asked for and that succeeded.
+func (p *disk) noteSync() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marks = append(p.marks, p.synced)
 }
 
-// told is how much of the newest log was synced at the sync before the last one that was
+// syncedBefore is how much of the newest log was synced at the sync before the last one that was
 // asked for.
-func (p *disk) told() int {
+func (p *disk) syncedBefore() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]int{0, 0}, p.marks...)[len(p.marks)]
 }
 
-// dies keeps what the next process finds: all that was written or, after a power cut, all
+// keepImage keeps the files for the next process: all that was written or, after a power cut, all
 // that was synced. From then on nothing fails.
-func (p *disk) dies(power bool) {
+func (p *disk) keepImage(power bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.image != nil {
@@ -101,19 +101,19 @@ func (p *disk) dies(power bool) {
 	p.armed, p.left, p.lying = "", -1, true
 }
 
-// after is what the next process finds, with the newest log cut to a length.
-func (p *disk) after(length int) *disk {
-	p.dies(false)
+// diskAfter is the disk that the next process finds, with the newest log cut to a length.
+func (p *disk) diskAfter(length int) *disk {
+	p.keepImage(false)
 	q := diskOn(p.image)
 	if q.name = p.name; q.name != "" {
 		q.content = p.content[:min(length, len(p.content))]
-		q.put()
+		q.putLog()
 	}
 	return q
 }
 
-// length is how much of the newest log is written.
-func (p *disk) length() int {
+// logLength is how much of the newest log is written.
+func (p *disk) logLength() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.image != nil || p.log == nil {
@@ -122,8 +122,8 @@ func (p *disk) length() int {
 	return p.log.written
 }
 
-// put writes the newest log as the next process is to find it.
-func (p *disk) put() {
+// putLog writes the newest log as the next process is to find it.
+func (p *disk) putLog() {
 	f, err := p.mem.Create(p.name, vfs.WriteCategoryUnspecified)
 	if err == nil {
 		_, err = f.Write(slices.Clone(p.content)) // under the race detector Pebble overwrites buffers
@@ -143,27 +143,27 @@ func (p *disk) put() {
 	}
 }
 
-// changed is a copy with other bytes in a part of the newest log.
-func (p *disk) changed(from, to int, f func(byte) byte) *disk {
-	q := p.copy()
+// changedCopy is a copy with other bytes in a part of the newest log.
+func (p *disk) changedCopy(from, to int, f func(byte) byte) *disk {
+	q := p.copyDisk()
 	for i := from; i < to; i++ {
 		q.content[i] = f(q.content[i])
 	}
-	q.put()
+	q.putLog()
 	q.before = p
 	return q
 }
 
-// copy is a file system with the same content and the same newest log.
-func (p *disk) copy() *disk {
+// copyDisk is a file system with the same content and the same newest log.
+func (p *disk) copyDisk() *disk {
 	q := diskOn(p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))}))
 	q.name, q.content = p.name, slices.Clone(p.content)
 	return q
 }
 
-// room takes the room for one more file or write; the error is ENOSPC if none is left. The
+// takeRoom takes the room for one more file or write; the error is ENOSPC if none is left. The
 // manifest always has room: a store that cannot write it retries until its process ends.
-func (p *disk) room(name string) error {
+func (p *disk) takeRoom(name string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -176,8 +176,8 @@ func (p *disk) room(name string) error {
 	return nil
 }
 
-// file wraps a file that was created. A log becomes the newest log.
-func (p *disk) file(name string, f vfs.File, err error) (vfs.File, error) {
+// wrapFile wraps a file that was created. A log becomes the newest log.
+func (p *disk) wrapFile(name string, f vfs.File, err error) (vfs.File, error) {
 	switch {
 	case err == nil && path.Base(name) == "SYNCED":
 		return diskNote{f, p}, nil
@@ -193,17 +193,17 @@ func (p *disk) file(name string, f vfs.File, err error) (vfs.File, error) {
 
 // Create creates a file.
 func (p *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := p.room(name); err != nil {
+	if err := p.takeRoom(name); err != nil {
 		return nil, err
 	}
 	f, err := p.FS.Create(name, c)
-	return p.file(name, f, err)
+	return p.wrapFile(name, f, err)
 }
 
 // ReuseForWrite makes a new file of one that is no longer needed.
 func (p *disk) ReuseForWrite(old, name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := p.FS.ReuseForWrite(old, name, c)
-	return p.file(name, f, err)
+	return p.wrapFile(name, f, err)
 }
 
 // diskFile is any other file. Its writes need room.
@@ -215,7 +215,7 @@ type diskFile struct {
 
 // Write appends to the file.
 func (f diskFile) Write(b []byte) (int, error) {
-	if err := f.p.room(f.name); err != nil {
+	if err := f.p.takeRoom(f.name); err != nil {
 		return 0, err
 	}
 	return f.File.Write(b)
@@ -248,7 +248,7 @@ type diskLog struct {
 
 // Write appends to the log.
 func (f *diskLog) Write(b []byte) (n int, err error) {
-	if err := f.p.room(f.name); err != nil {
+	if err := f.p.takeRoom(f.name); err != nil {
 		return 0, err
 	}
 	f.p.mu.Lock()

@@ -15,25 +15,25 @@ import (
 	"weir/internal/value"
 )
 
-// drift compares what verify prints after records were missing with the truth: the rows and
+// compareDrift compares the output of verify after records were missing with the truth: the rows and
 // documents that verify names must be exactly those that are wrong. It leaves out history
 // and weir's own tables, of which the truth knows less.
-func (w *world) drift() {
-	if slices.ContainsFunc(w.kept(), func(d owntable.LetterRow) bool { return d.Kind != string(deadletter.Gap) }) {
+func (w *world) compareDrift() {
+	if slices.ContainsFunc(w.operatorLetters(), func(d owntable.LetterRow) bool { return d.Kind != string(deadletter.Gap) }) {
 		return // verify reports dead letters, too
 	}
 	w.counted["drifts"]++
-	t := w.app.truth()
+	t := w.app.computeTruth()
 	t.differ = map[string]bool{}
-	t.state()
+	t.compareRows()
 	t.compareSets()
-	names := t.printed()
+	names := t.printedNames()
 	for _, d := range w.index.docs { // of rows that are gone
-		if ref, ok := w.documented(d.Index, d.ID); ok {
+		if ref, ok := w.documentedRow(d.Index, d.ID); ok {
 			names[w.documentRow(d.Index, d.ID)] = ref
 		}
 	}
-	found := w.verify()
+	found := w.runVerify()
 	named := map[string]bool{}
 	for _, d := range found {
 		ref, ok := names[d.Row]
@@ -43,20 +43,20 @@ func (w *world) drift() {
 		}
 		k := t.rows[name]
 		last := k != nil && len(k.last) > 0 && strings.HasSuffix(d.Derivation, " followed") // which the truth does not know after a gap
-		if named[name] = true; ok && !last && !w.unshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] {
-			w.fail(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
+		if named[name] = true; ok && !last && !w.isUnshown(&d) && !t.differ[name] && !t.differ[w.shownBy(name)] {
+			w.addFailure(Unaccounted, "verify: after a gap it finds %+v, where nothing is wrong", d)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.differ)) {
 		if !named[name] && !t.differ[w.shownBy(name)] {
-			w.fail(Lost, "verify: after a gap it does not find %q, which is wrong", name)
+			w.addFailure(Lost, "verify: after a gap it does not find %q, which is wrong", name)
 		}
 	}
 }
 
-// unshown reports whether a difference is one of weir's own tables, or of which row another
+// isUnshown reports whether a difference is one of weir's own tables, or of which row another
 // one follows. No row need show it.
-func (w *world) unshown(d *scratch.Difference) bool {
+func (w *world) isUnshown(d *scratch.Difference) bool {
 	what := d.Derivation
 	return d.Have == "follows another row" || strings.HasPrefix(what, "ledger ") || strings.HasSuffix(what, " as followed") || strings.HasSuffix(what, " followers") ||
 		slices.Contains([]string{"dead letter", "fact", "subscribers", "members of a set", "rows of a set"}, what)
@@ -72,15 +72,15 @@ func documentOf(m *model.Model, of string, row store.Ref) string {
 // document with its row as it is, right or wrong.
 func (w *world) shownBy(name string) string {
 	index, id, _ := strings.Cut(name, "\x00")
-	if ref, ok := w.documented(index, id); ok {
+	if ref, ok := w.documentedRow(index, id); ok {
 		return refName(ref)
 	}
 	return ""
 }
 
-// printed are the names of rows, by how verify prints them: of those that must exist and of
+// printedNames are the names of rows, by how verify prints them: of those that must exist and of
 // those that do. All rows of a set have the name of its first row.
-func (t *truth) printed() map[string]store.Ref {
+func (t *truth) printedNames() map[string]store.Ref {
 	out := map[string]store.Ref{}
 	add := func(table *store.Table, k, of store.Key) {
 		out[table.Name+" "+string(value.AppendPlainItem(nil, table.Item(k)))] = store.Ref{Table: table.Name, Key: of}
@@ -92,11 +92,11 @@ func (t *truth) printed() map[string]store.Ref {
 		add(&s.table.Table, s.key, s.key)
 	}
 	for _, mt := range t.model.Tables {
-		t.base.tables[mt.Name].each(func(k store.Key, row value.Item) {
-			switch e := mt.Classify(row); {
-			case e == nil || !history(e) && e.SetOf() == nil:
+		t.base.tables[mt.Name].eachRow(func(k store.Key, row value.Item) {
+			e := mt.Classify(row)
+			if e == nil || !isHistory(e) && e.SetOf() == nil {
 				add(&mt.Table, k, k)
-			case e.SetOf() != nil:
+			} else if e.SetOf() != nil {
 				if root, _, ok := e.LeafPath(k); ok {
 					add(&mt.Table, k, root)
 				}

@@ -64,19 +64,19 @@ func (s *stage) run(cuts map[int]int, met func(m moment, changes int)) ran {
 	if s.way == byReplay {
 		s.replay(w)
 	} else {
-		w.deliver(s.way)
+		w.deliverBy(s.way)
 		w.play(s.golden)
 		if len(w.failures) == 0 {
-			w.judge()
+			w.judgeAll()
 		}
 	}
 	if len(w.failures) == 0 {
-		if found := w.verify(); len(found) > 0 {
-			w.fail(Reordered, "verify: it finds %+v", found[0])
+		if found := w.runVerify(); len(found) > 0 {
+			w.addFailure(Reordered, "verify: it finds %+v", found[0])
 		}
 	}
 	for _, n := range slices.Clone(w.nodes) {
-		n.die()
+		n.killProcess()
 	}
 	return ran{w.calls, w.died, w.sum(), w.failures}
 }
@@ -85,7 +85,7 @@ func (s *stage) run(cuts map[int]int, met func(m moment, changes int)) ran {
 func (w *world) sum() uint64 {
 	h := fnv.New64a()
 	for _, name := range w.base.names {
-		w.base.tables[name].each(func(_ store.Key, row value.Item) { h.Write(value.AppendTypedItem(nil, row)) })
+		w.base.tables[name].eachRow(func(_ store.Key, row value.Item) { h.Write(value.AppendTypedItem(nil, row)) })
 	}
 	return h.Sum64()
 }
@@ -95,26 +95,26 @@ func (w *world) play(g *golden) {
 	for _, events := range g.groups {
 		for _, line := range events {
 			if err := w.app.do(line); err != nil {
-				w.fail(Stuck, "%v", err)
+				w.addFailure(Stuck, "%v", err)
 				return
 			}
 		}
-		w.rest(1)
+		w.settleFor(1)
 	}
 }
 
 // replay replays what the scenario left, again and again until no process dies of it.
 func (s *stage) replay(w *world) {
-	w.deliver(byFollower)
+	w.deliverBy(byFollower)
 	w.clock = s.live.clock
 	for died := -1; died < w.died && len(w.failures) == 0; {
 		died = w.died
 		w.sched = newDice(w.seed, "attempt", died) // no draw of who died is left
-		w.replay(s.live)
-		w.rest(1)
+		w.replayStreams(s.live)
+		w.settleFor(1)
 	}
 	live := *s.live
-	live.compare(w, "replayed")
+	live.compareWorlds(w, "replayed")
 	w.failures = append(w.failures, live.failures...)
 }
 
@@ -158,14 +158,14 @@ func stages(t *testing.T, names ...string) (out []*stage) {
 		}
 		live := newWorld(g.Model, 7, Options{})
 		live.calm = true
-		live.deliver(byFollower)
+		live.deliverBy(byFollower)
 		live.play(g)
 		if len(live.failures) > 0 {
 			t.Fatalf("%s: %v", name, live.failures)
 		}
 		t.Cleanup(func() {
 			for _, n := range slices.Clone(live.nodes) {
-				n.die()
+				n.killProcess()
 			}
 		})
 		for _, b := range by {
@@ -218,7 +218,7 @@ func TestGolden(t *testing.T) {
 func (s *stage) shows() map[string]map[string]bool {
 	w := newWorld(s.Model, 7, Options{})
 	w.calm = true
-	w.deliver(byFollower)
+	w.deliverBy(byFollower)
 	out := map[string]map[string]bool{}
 	add := func(what, is string) {
 		if out[what] == nil {
@@ -246,7 +246,7 @@ func (s *stage) shows() map[string]map[string]bool {
 	}
 	w.play(s.golden)
 	for _, n := range slices.Clone(w.nodes) {
-		n.die()
+		n.killProcess()
 	}
 	return out
 }

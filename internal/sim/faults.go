@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // Kind is a kind of fault: a failure that no program has caused, or something unfriendly
@@ -16,12 +18,12 @@ const (
 	CrashBefore      Kind = "crash-before"      // a process dies before its write happens
 	CrashAfter       Kind = "crash-after"       // it dies after its write
 	CrashBetween     Kind = "crash-between"     // it dies after all effects, before its checkpoint
-	Redelivery       Kind = "redelivery"        // any part of what was applied is delivered again
+	Redelivery       Kind = "redelivery"        // any part of the applied records is delivered again
 	Reorder          Kind = "reorder"           // a shard is read far behind the others
 	Bisect           Kind = "bisect"            // a failed batch is delivered in halves
 	PartialReply     Kind = "partial-reply"     // a function has done the first part of a batch
 	Zombie           Kind = "zombie"            // a worker is paused during a call while others go on
-	TwoWorkers       Kind = "two-workers"       // two workers do what one should do
+	TwoWorkers       Kind = "two-workers"       // two workers do the work of one
 	Split            Kind = "split"             // a shard closes, and its children continue it
 	Throttle         Kind = "throttle"          // a call is refused for now
 	Unknown          Kind = "unknown"           // a call has happened, and its answer is lost
@@ -30,10 +32,10 @@ const (
 	Expiry           Kind = "expiry"            // TTL deletes a row, late
 	Skew             Kind = "skew"              // the clock of a process is wrong
 	ClockBack        Kind = "clock-back"        // a clock is set back
-	PowerCut         Kind = "power-cut"         // all processes die, and what was not durable is lost
+	PowerCut         Kind = "power-cut"         // all processes die, and changes that were not durable are lost
 	DiskFull         Kind = "disk-full"         // a disk accepts no data for now
 	ShortWrite       Kind = "short-write"       // it accepts a part
-	FailedSync       Kind = "failed-sync"       // it does not make durable what it accepted
+	FailedSync       Kind = "failed-sync"       // it does not make the accepted data durable
 	TornLog          Kind = "torn-log"          // after a power cut a file ends within the last write
 	FlippedLog       Kind = "flipped-log"       // after a power cut the last bytes of a file are changed
 	Trim             Kind = "trim"              // records expire that some consumer has not applied
@@ -72,19 +74,15 @@ func ParseKinds(list string) ([]Kind, error) {
 	for _, name := range strings.Split(list, ",") {
 		k := Kind(strings.TrimSpace(name))
 		if !slices.Contains(Kinds, k) {
-			return nil, fmt.Errorf("there is no fault %q; there are %s", k, join(Kinds))
+			return nil, fmt.Errorf("there is no fault %q; there are %s", k, joinKinds(Kinds))
 		}
 		out = append(out, k)
 	}
 	return out, nil
 }
 
-func join(kinds []Kind) string {
-	var out []string
-	for _, k := range kinds {
-		out = append(out, string(k))
-	}
-	return strings.Join(out, ", ")
+func joinKinds(kinds []Kind) string {
+	return strings.Join(seq.Map(kinds, func(k Kind) string { return string(k) }), ", ")
 }
 
 // faults decides when a fault strikes. The seed chooses the rates: some kinds never strike
@@ -124,16 +122,13 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	d := newDice(seed, "rates", 0)
 	calm := d.chance(0.05)
 	for _, k := range Kinds {
-		rate := 0.0
-		switch u := d.n(20); {
-		case calm:
-		case u < 6:
-		case u < 13:
+		rate := 0.3
+		if u := d.n(20); calm || u < 6 {
+			rate = 0
+		} else if u < 13 {
 			rate = 0.01 + float64(d.n(100))/2500
-		case u < 18:
+		} else if u < 18 {
 			rate = 0.05 + float64(d.n(100))/1000
-		default:
-			rate = 0.3
 		}
 		if slices.Contains(kinds, k) {
 			f.rates[k] = rate
@@ -142,8 +137,8 @@ func newFaults(seed uint64, kinds []Kind, without map[int]bool) *faults {
 	return f
 }
 
-// always are the kinds that strike in quiet spells too: what the application does, what
-// happens to streams and clocks, and a paused process beside another (TwoWorkers).
+// always are the kinds that strike in quiet spells too: those of the application,
+// of streams and of clocks, and a paused process beside another (TwoWorkers).
 var always = []Kind{Redelivery, Reorder, TwoWorkers, Split, Expiry, Skew, ClockBack, Trim, HostileOverwrite, HostileRecreate, HostileRename}
 
 // spells is the schedule of quiet spells, in which no fault kills or hinders a process,
@@ -161,27 +156,28 @@ func newSpells(seed uint64) *spells {
 	return &spells{d: d, fair: 100 + d.n(700), rough: 30 + d.n(300)}
 }
 
-// turn goes on to the next turn, and ends the spell if it was the last one.
-func (f *faults) turn() {
-	switch f.spells.turns--; {
-	case f.spells.turns > 0:
-	case f.fair:
+// nextTurn goes on to the next turn, and ends the spell if it was the last one.
+func (f *faults) nextTurn() {
+	if f.spells.turns--; f.spells.turns > 0 {
+		return
+	}
+	if f.fair {
 		f.fair, f.spells.turns = false, 1+f.spells.d.n(f.spells.rough)
-	default:
-		f.clears()
+	} else {
+		f.beginQuiet()
 	}
 }
 
-// clears begins a quiet spell.
-func (f *faults) clears() { f.fair, f.spells.turns = true, 1+f.spells.d.n(f.spells.fair) }
+// beginQuiet begins a quiet spell.
+func (f *faults) beginQuiet() { f.fair, f.spells.turns = true, 1+f.spells.d.n(f.spells.fair) }
 
 // strike reports whether a fault strikes here and now.
-func (f *faults) strike(k Kind) bool { return f.might(k, 1) }
+func (f *faults) strike(k Kind) bool { return f.strikeWeighted(k, 1) }
 
-// might is strike with a factor, for faults with more, or fewer, occasions than others. The
+// strikeWeighted is strike with a factor of its chance, for faults with more, or fewer, occasions than others. The
 // first fault of a kind in a run is more likely than later ones: so a kind with few
 // occasions strikes in most runs that may have it, and meets all other kinds.
-func (f *faults) might(k Kind, times float64) bool {
+func (f *faults) strikeWeighted(k Kind, times float64) bool {
 	p := f.rates[k] * times
 	if f.struck[k] == 0 {
 		p = max(p, min(soon, sooner*p))
@@ -199,11 +195,11 @@ func (f *faults) might(k Kind, times float64) bool {
 	return true
 }
 
-// happened counts a fault that other faults have caused.
-func (f *faults) happened(k Kind) { f.struck[k]++ }
+// countCaused counts a fault that other faults have caused.
+func (f *faults) countCaused(k Kind) { f.struck[k]++ }
 
-// pairs are the pairs of kinds that both struck in the run.
-func (f *faults) pairs() (out []string) {
+// pairsStruck are the pairs of kinds that both struck in the run.
+func (f *faults) pairsStruck() (out []string) {
 	met := slices.Sorted(maps.Keys(f.struck))
 	for i, a := range met {
 		for _, b := range met[i+1:] {

@@ -28,7 +28,7 @@ type fiber struct {
 	pausing []string // the rows of the current call
 	began   int      // how many writes the run had done when it last read records
 	part    bool     // it may end while its process goes on
-	// ready, if set, reports whether what the fiber waits for has happened.
+	// ready, if set, reports whether the event that the fiber waits for has happened.
 	ready func() bool
 }
 

@@ -26,8 +26,8 @@ type crossing struct {
 	at        int // how many writes the run had done by then
 }
 
-// keeps notes what happens to lists of followers.
-func (w *world) keeps(key store.Key, old, now value.Item) {
+// noteCrossings notes changes of lists of followers.
+func (w *world) noteCrossings(key store.Key, old, now value.Item) {
 	if !w.tells || now == nil {
 		return
 	}
@@ -43,8 +43,8 @@ func (w *world) keeps(key store.Key, old, now value.Item) {
 	w.base.undone(func() { w.crossed = w.crossed[:kept] })
 }
 
-// when is how many writes the run had done when a row passed an offset, 0 for never.
-func (w *world) when(ref store.Ref, attr string, p events.Position) int {
+// crossedAt is how many writes the run had done when a row passed an offset, 0 for never.
+func (w *world) crossedAt(ref store.Ref, attr string, p events.Position) int {
 	name := ref.Key.Partition.Text() + "|" + ref.Key.Sort.Text()
 	for _, x := range w.crossed {
 		if x.row == name && x.attr == attr && x.old.Compare(p) < 0 && p.Compare(x.now) <= 0 {
@@ -61,18 +61,19 @@ type stay struct {
 	end   *deed
 }
 
-// stays are all times during which rows follow the row that an event is about.
-func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
+// staysOf are all times during which rows follow the row that an event is about.
+func (t *truth) staysOf(r *model.RowRule, image value.Item) (out []*stay) {
 	open := map[*ownRow]*stay{}
 	for _, f := range t.deeds {
-		finds := f.table.Classify(f.is) == r.Subscribers.Of && t.finds(r, image, f.is)
-		switch s := open[f.ownRow]; {
-		case finds && s == nil:
-			s = &stay{deeds: []*deed{f}}
+		finds := f.table.Classify(f.is) == r.Subscribers.Of && t.isFollowedBy(r, image, f.is)
+		s := open[f.ownRow]
+		if finds && s == nil {
+			s = &stay{}
 			open[f.ownRow], out = s, append(out, s)
-		case finds:
+		}
+		if finds {
 			s.deeds = append(s.deeds, f)
-		case s != nil:
+		} else if s != nil {
 			s.end = f
 			delete(open, f.ownRow)
 		}
@@ -80,12 +81,12 @@ func (t *truth) stays(r *model.RowRule, image value.Item) (out []*stay) {
 	return out
 }
 
-// tell adds the rows that followers get of a deed: want has the rows that must exist, may
+// tellFollowers adds the rows that followers get of a deed: want has the rows that must exist, may
 // all that can exist.
-func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
+func (t *truth) tellFollowers(r *model.RowRule, image value.Item, d *deed, want, may map[string]*known) {
 	var by []string
 	for i := range r.Subscribers.By {
-		by = append(by, value.Scalar(t.eval(&r.Subscribers.By[i].Expr, image, nil)))
+		by = append(by, value.Scalar(t.evalExpr(&r.Subscribers.By[i].Expr, image, nil)))
 	}
 	if slices.Contains(by, "") {
 		return
@@ -93,26 +94,26 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	name := owntable.SubscriberList(r.Name+"<"+r.Source.Name, by)
 	list := owntable.Subscribers(t.model.Name, name)
 	key, at := owntable.ShardKey(d.table.Name, d.shard.ID), d.record.Position
-	moment := t.when(list, owntable.PositionOf(key), at)
+	moment := t.crossedAt(list, owntable.PositionOf(key), at)
 	if moment == 0 {
-		t.fail(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
+		t.addFailure(Lost, "history: %s of %s has no moment: no subscriber was told", r.Name, refName(store.Ref{Table: d.table.Name, Key: d.key}))
 		return
 	}
-	for _, s := range t.stays(r, image) {
+	for _, s := range t.staysOf(r, image) {
 		first := s.deeds[0]
 		row := owntable.Subscriber(list, store.Ref{Table: first.table.Name, Key: first.key})
-		came := t.when(row, owntable.Position, first.record.Position)
+		came := t.crossedAt(row, owntable.Position, first.record.Position)
 		rows := map[string]*known{}
 		same := true
 		for _, f := range s.deeds {
 			t.who = f.is
-			if k, ok := t.made(r, image, d); ok {
+			if k, ok := t.makeRow(r, image, d); ok {
 				same = same && (len(rows) == 0 || rows[k.name()] != nil && value.EqualItems(rows[k.name()].own, k.own))
 				rows[k.name()] = k
 			}
 			t.who = nil
 		}
-		left := s.end != nil && t.when(row, owntable.Position, s.end.record.Position) < moment
+		left := s.end != nil && t.crossedAt(row, owntable.Position, s.end.record.Position) < moment
 		for name, k := range rows {
 			if first.at < moment && !left {
 				may[name] = k
@@ -124,11 +125,11 @@ func (t *truth) tell(r *model.RowRule, image value.Item, d *deed, want, may map[
 	}
 }
 
-// finds reports whether a row follows the thing that an image is about.
-func (t *truth) finds(r *model.RowRule, image, follower value.Item) bool {
+// isFollowedBy reports whether a row follows the thing that an image is about.
+func (t *truth) isFollowedBy(r *model.RowRule, image, follower value.Item) bool {
 	for i := range r.Subscribers.By {
 		m := &r.Subscribers.By[i]
-		a, b := value.Scalar(m.Field.Get(follower)), value.Scalar(t.eval(&m.Expr, image, nil))
+		a, b := value.Scalar(m.Field.Get(follower)), value.Scalar(t.evalExpr(&m.Expr, image, nil))
 		if a == "" || a != b {
 			return false
 		}

@@ -9,9 +9,9 @@ import (
 	"weir/internal/value"
 )
 
-// get is what a row has under a field. What is computed, or read from the key of an index, comes from the texts of the model
+// fieldValue is the value that a row has for a field. A computed value, or one read from the key of an index, comes from the texts of the model
 // alone: it is missing if the row lacks a part of it, and NULL if it is a number that no sum takes.
-func get(f *model.Field, row value.Item) value.Value {
+func fieldValue(f *model.Field, row value.Item) value.Value {
 	switch a := f.Declared; {
 	case f.Sparse && !row.Has(f.Name):
 		return inIndex(f.Key.String(), f.Name, row.Get(f.Attr).Text())
@@ -27,15 +27,15 @@ func get(f *model.Field, row value.Item) value.Value {
 		return value.OfInt(int64(x.Sub(y) / map[string]time.Duration{"minutes": time.Minute, "days": 24 * time.Hour}[a.In]))
 	default:
 		words := strings.Fields(a.Is)
-		if of := func(w string) value.Value { return part(w, row) }; len(words) > 1 {
-			return computed(words, of, func(string) bool { return false })
+		if of := func(w string) value.Value { return partValue(w, row) }; len(words) > 1 {
+			return computeAmount(words, of, func(string) bool { return false })
 		}
-		return part(words[0], row)
+		return partValue(words[0], row)
 	}
 }
 
-// part is the value of a path into a row: more.k, tags[0], or size(tags).
-func part(path string, row value.Item) value.Value {
+// partValue is the value of a path into a row: more.k, tags[0], or size(tags).
+func partValue(path string, row value.Item) value.Value {
 	if of, ok := strings.CutPrefix(path, "size("); ok {
 		if v := row.Get(strings.TrimSuffix(of, ")")); v.Kind() == value.List {
 			return value.OfInt(int64(v.Len()))

@@ -66,22 +66,22 @@ func newMapping(w *world) *mapping {
 	return m
 }
 
-// reads begins or ends a process that reads the streams beside the function.
-func (m *mapping) reads() {
+// toggleReader begins or ends a process that reads the streams beside the function.
+func (m *mapping) toggleReader() {
 	for _, n := range m.nodes {
 		if n.handler == nil && !n.builds {
 			if m.sched.chance(0.2) {
-				n.die()
+				n.killProcess()
 			}
 			return
 		}
 	}
 	if m.sched.chance(0.5) {
-		m.reach("a process reads beside a function")
-		n := m.start()
-		r := n.runner(nil)
+		m.countReached("a process reads beside a function")
+		n := m.startProcess()
+		r := n.newRunner(nil)
 		r.MostPositions = 1
-		n.follow(&reader.Follower{Runner: r, Source: kept{r.Store}})
+		n.startFollower(&reader.Follower{Runner: r, Source: kept{r.Store}})
 	}
 }
 
@@ -90,8 +90,8 @@ type kept struct{ store.Source }
 
 func (kept) Trim(context.Context, string, string, events.Position) error { return nil }
 
-// look finds new shards and new records.
-func (m *mapping) look() {
+// findRecords finds new shards and new records.
+func (m *mapping) findRecords() {
 	for _, mt := range m.model.Tables {
 		t := m.base.tables[mt.Name]
 		for _, s := range t.shards {
@@ -105,9 +105,9 @@ func (m *mapping) look() {
 	}
 }
 
-// ready reports whether a queue has something for the function, and the shard's parent is
+// isReady reports whether a queue has something for the function, and the shard's parent is
 // finished.
-func (m *mapping) ready(q *queue) bool {
+func (m *mapping) isReady(q *queue) bool {
 	if q.done == q.taken || slices.ContainsFunc(q.calls, func(c *invocation) bool { return !c.old }) {
 		return false
 	}
@@ -116,26 +116,26 @@ func (m *mapping) ready(q *queue) bool {
 	})
 }
 
-// forget expires some of the first records that the function has answered for. An
+// trimAnswered expires some of the first records that the function has answered for. An
 // invocation still in progress may hold some of them.
-func (m *mapping) forget() {
+func (m *mapping) trimAnswered() {
 	for _, q := range m.queues {
-		if q.done > q.shard.trimmed && m.might(Trim, 5) {
-			m.forgets(q.shard, 1+m.faults.dice.n(q.done-q.shard.trimmed))
+		if q.done > q.shard.trimmed && m.strikeWeighted(Trim, 5) {
+			m.expireRecords(q.shard, 1+m.faults.dice.n(q.done-q.shard.trimmed))
 		}
 	}
 }
 
-// poll invokes the function for one of the ready queues, and reports whether there was one.
-func (m *mapping) poll() bool {
-	m.look()
-	m.again()
-	if m.tick() {
+// pollQueues invokes the function for one of the ready queues, and reports whether there was one.
+func (m *mapping) pollQueues() bool {
+	m.findRecords()
+	m.deliverAgain()
+	if m.tickSchedule() {
 		return true
 	}
 	var can []*queue
 	for _, q := range m.queues {
-		if m.ready(q) {
+		if m.isReady(q) {
 			can = append(can, q)
 		}
 	}
@@ -150,12 +150,12 @@ func (m *mapping) poll() bool {
 	if q.try > 0 {
 		n = min(n, q.try)
 	}
-	m.invoke(q, q.done, n)
+	m.invokeFunction(q, q.done, n)
 	return true
 }
 
-// tick lets the schedule invoke the function now and then, and when all is calm as long as documents are pending.
-func (m *mapping) tick() bool {
+// tickSchedule lets the schedule invoke the function now and then, and when all is calm as long as documents are pending.
+func (m *mapping) tickSchedule() bool {
 	pending := slices.ContainsFunc(owntable.Pending(m.model.Name, ""), func(key string) bool {
 		p := m.base.tables[owntable.TableName].parts[partName(value.OfString(key))]
 		return p != nil && len(p.rows) > 0
@@ -164,10 +164,10 @@ func (m *mapping) tick() bool {
 		return false
 	}
 	if pending {
-		m.reach("documents are pending")
+		m.countReached("documents are pending")
 	}
-	in := m.instance(&queue{})
-	in.fiber("schedule", func(f *fiber) error {
+	in := m.idleInstance(&queue{})
+	in.startFiber("schedule", func(f *fiber) error {
 		f.pause()
 		in.link.f, f.began = f, m.base.writes
 		_, err := in.handler.Invoke(context.Background(), []byte(`{"detail-type":"Scheduled Event","time":"2026-01-01T00:01:00Z"}`))
@@ -177,13 +177,13 @@ func (m *mapping) tick() bool {
 	return true
 }
 
-// invoke begins an invocation with n records of a queue. It runs as a fiber, and over takes
+// invokeFunction begins an invocation with n records of a queue. It runs as a fiber, and handleEnded takes
 // its answer.
-func (m *mapping) invoke(q *queue, from, n int) {
-	in := m.instance(q)
+func (m *mapping) invokeFunction(q *queue, from, n int) {
+	in := m.idleInstance(q)
 	c := &invocation{from: from, n: n}
-	payload := m.payload(q, from, n)
-	in.fiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
+	payload := m.eventPayload(q, from, n)
+	in.startFiber(fmt.Sprintf("%s/%s.%d+%d", q.shard.ID[16:], q.table.Name, from, n), func(f *fiber) error {
 		f.pause()
 		in.link.f, f.began = f, m.base.writes
 		answer, err := in.handler.Invoke(context.Background(), payload)
@@ -195,15 +195,15 @@ func (m *mapping) invoke(q *queue, from, n int) {
 	q.calls = append(q.calls, c)
 }
 
-// instance is an idle process of the function, or a new one. If each shard has processes of
+// idleInstance is an idle process of the function, or a new one. If each shard has processes of
 // its own, a process knows of the other shards what it read when it began.
-func (m *mapping) instance(q *queue) *node {
+func (m *mapping) idleInstance(q *queue) *node {
 	for _, n := range m.nodes {
 		if n.handler != nil && !n.busy && !n.builds && (!m.apart || n.of == q.shard) && m.sched.chance(0.8) {
 			return n
 		}
 	}
-	n := m.start()
+	n := m.startProcess()
 	n.of = q.shard
 	n.link = &link{world: m.world, n: n}
 	r := n.runnerOver(n.link)
@@ -213,8 +213,8 @@ func (m *mapping) instance(q *queue) *node {
 	return n
 }
 
-// over handles the fibers of an instance that have ended.
-func (m *mapping) over(n *node) {
+// handleEnded handles the fibers of an instance that have ended.
+func (m *mapping) handleEnded(n *node) {
 	if m.ticking != nil && m.ticking.over && slices.Contains(n.fibers, m.ticking) {
 		m.ticking, n.busy = nil, false
 	}
@@ -226,16 +226,16 @@ func (m *mapping) over(n *node) {
 			q.calls = slices.DeleteFunc(q.calls, func(o *invocation) bool { return o == c })
 			n.busy = false
 			if !c.old {
-				m.answered(q, c)
+				m.noteAnswer(q, c)
 			}
 		}
 	}
 	n.fibers = slices.DeleteFunc(n.fibers, func(f *fiber) bool { return f.over })
 }
 
-// slow gives up waiting for the answers of paused invocations. Their processes end with the
+// abandonSlow gives up waiting for the answers of paused invocations. Their processes end with the
 // current call, which may still happen.
-func (m *mapping) slow() {
+func (m *mapping) abandonSlow() {
 	for _, q := range m.queues {
 		for _, c := range q.calls {
 			if c.asleep > 0 && !c.old {
@@ -245,8 +245,8 @@ func (m *mapping) slow() {
 	}
 }
 
-// answered moves a queue on behind what the function has processed.
-func (m *mapping) answered(q *queue, c *invocation) {
+// noteAnswer moves a queue on behind the processed records.
+func (m *mapping) noteAnswer(q *queue, c *invocation) {
 	if c.from != q.done { // another invocation was first
 		return
 	}
@@ -254,10 +254,10 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		if m.calm { // in the rough part failures are intended
 			q.fails++
 		}
-		if m.note("mapping", fmt.Sprint("failed: ", c.err), nil); q.fails > 40 {
-			m.fail(Stuck, "stuck: the function fails again and again: %v", c.err)
+		if m.traceStep("mapping", fmt.Sprint("failed: ", c.err), nil); q.fails > 40 {
+			m.addFailure(Stuck, "stuck: the function fails again and again: %v", c.err)
 		}
-		if q.try = 0; c.n > 1 && m.might(Bisect, 5) {
+		if q.try = 0; c.n > 1 && m.strikeWeighted(Bisect, 5) {
 			q.try = (c.n + 1) / 2
 		}
 		return
@@ -267,20 +267,20 @@ func (m *mapping) answered(q *queue, c *invocation) {
 		State             json.RawMessage
 	}
 	if err := json.Unmarshal(c.answer, &a); err != nil {
-		m.fail(Stuck, "the function's answer %q: %v", c.answer, err)
+		m.addFailure(Stuck, "the function's answer %q: %v", c.answer, err)
 		return
 	}
 	to := c.from + c.n
 	for _, f := range a.BatchItemFailures {
 		p, _ := events.ParsePosition(f.ItemIdentifier)
 		at := slices.IndexFunc(q.shard.records[c.from:c.from+c.n], func(r events.Record) bool { return r.Position == p })
-		m.faults.happened(PartialReply)
+		m.faults.countCaused(PartialReply)
 		to = min(to, c.from+max(at, 0))
 	}
 	q.most = max(q.most, to)
 	if m.strike(Redelivery) { // it loses the answer
 		if m.sched.chance(0.5) {
-			q.back(m.sched.n(mostBack), m.clock)
+			q.moveBack(m.sched.n(mostBack), m.clock)
 		}
 		return
 	}
@@ -292,10 +292,10 @@ func (m *mapping) answered(q *queue, c *invocation) {
 	}
 }
 
-// back moves a queue back by up to n records, as if the mapping had lost its position. It
+// moveBack moves a queue back by up to n records, as if the mapping had lost its position. It
 // stops at records that have expired or are more than an hour old. It may be called before the queue has come to where
 // it was, and then goes back less.
-func (q *queue) back(n int, now time.Time) {
+func (q *queue) moveBack(n int, now time.Time) {
 	for ; n > 0 && q.done > q.first && q.most-q.done < mostBack; n-- {
 		at := q.done - 1
 		if at < q.shard.trimmed || now.Sub(q.shard.records[at].Time) > time.Hour {
@@ -305,16 +305,16 @@ func (q *queue) back(n int, now time.Time) {
 	}
 }
 
-// open reports whether a shard has records left that the function has not answered for, or may get more.
-func (m *mapping) open(shardKey string) bool {
+// isOpen reports whether a shard has records left that the function has not answered for, or may get more.
+func (m *mapping) isOpen(shardKey string) bool {
 	return slices.ContainsFunc(m.queues, func(q *queue) bool {
 		return owntable.ShardKey(q.table.Name, q.shard.ID) == shardKey && (!q.shard.Closed || q.done < q.taken)
 	})
 }
 
-// again may deliver records of a shard again whose position has just left a row of weir's
+// deliverAgain may deliver records of a shard again whose position has just left a row of weir's
 // own table.
-func (m *mapping) again() {
+func (m *mapping) deliverAgain() {
 	shardKey := m.left
 	m.left = ""
 	for _, q := range m.queues {
@@ -322,7 +322,7 @@ func (m *mapping) again() {
 			continue
 		}
 		was := q.done
-		if q.back(mostBack, m.clock); q.done == was || !m.might(Redelivery, 10) {
+		if q.moveBack(mostBack, m.clock); q.done == was || !m.strikeWeighted(Redelivery, 10) {
 			q.done = was
 		}
 	}
@@ -332,8 +332,8 @@ func (m *mapping) again() {
 // remembers.
 const mostBack = 60
 
-// payload is the event in the form that Lambda sends it.
-func (m *mapping) payload(q *queue, from, n int) []byte {
+// eventPayload is the event in the form that Lambda sends it.
+func (m *mapping) eventPayload(q *queue, from, n int) []byte {
 	b := []byte(`{"Records":[`)
 	for i := range n {
 		if i > 0 {

@@ -61,7 +61,7 @@ func (a *app) do(line string) error {
 		t := a.base.tables[name]
 		i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed })
 		a.changes++
-		t.split(t.shards[i], newDice(a.seed, "golden", len(t.shards)))
+		t.splitShard(t.shards[i], newDice(a.seed, "golden", len(t.shards)))
 		return nil
 	}
 	i := slices.IndexFunc(a.model.Entities, func(e *model.Entity) bool { return e.Name == name })
@@ -82,12 +82,12 @@ func (a *app) do(line string) error {
 	}
 	switch what {
 	case "delete":
-		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 		return nil
 	case "expire":
 		t := a.base.tables[o.table.Name]
 		a.base.who = "ttl"
-		a.did(o, nil, func() { a.base.expire(t, o.key) })
+		a.recordDeed(o, nil, func() { a.base.expire(t, o.key) })
 		return nil
 	}
 	return a.puts(line, e, o, objects[1])
@@ -103,7 +103,7 @@ func (a *app) puts(line string, e *model.Entity, o *ownRow, change map[string]va
 		for _, kt := range e.PrimaryKey() {
 			for _, name := range kt.Template.Names() {
 				if vals[name].IsMissing() {
-					vals[name] = named(e, name, o.image)
+					vals[name] = namedValue(e, name, o.image)
 				}
 			}
 		}
@@ -111,7 +111,7 @@ func (a *app) puts(line string, e *model.Entity, o *ownRow, change map[string]va
 	for name, v := range change {
 		vals[name] = v
 	}
-	row, ok := a.words.assemble(e, vals)
+	row, ok := a.words.assembleRow(e, vals)
 	if !ok {
 		return fmt.Errorf("%s: that is no row of %s", line, e.Name)
 	}
@@ -121,19 +121,19 @@ func (a *app) puts(line string, e *model.Entity, o *ownRow, change map[string]va
 		return fmt.Errorf("%s: moved: %v", line, moved)
 	}
 	if o != nil && !moved {
-		a.change(o, changes(o.image, row), false)
+		a.changeRow(o, changes(o.image, row), false)
 		return nil
 	}
-	if a.at(e.Table, key).image != nil {
+	if a.rowAt(e.Table, key).image != nil {
 		return fmt.Errorf("%s: there is one already", line)
 	}
 	var was value.Item
 	if moved {
 		was = o.image
 	}
-	a.put(e, row, true)
+	a.putRow(e, row, true)
 	if moved {
-		a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+		a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 		for _, name := range projectionsOf(e, was) {
 			a.counted["moved: "+name]++
 		}
@@ -159,7 +159,7 @@ func changes(from, to value.Item) (ops []store.Op) {
 // one is the row that has these values.
 func (a *app) one(e *model.Entity, names map[string]value.Value) (*ownRow, error) {
 	var found []*ownRow
-	for _, o := range a.standing(e) {
+	for _, o := range a.standingRows(e) {
 		has := true
 		for name, v := range names {
 			is := o.image.Get(name)
@@ -257,7 +257,7 @@ func (a *app) metBy() map[string]map[string]bool {
 
 // projectionsOf names what a row is a source of.
 func projectionsOf(e *model.Entity, row value.Item) []string {
-	return namesOf(e, func(where []model.Test) bool { return holds(where, row) })
+	return namesOf(e, func(where []model.Test) bool { return passesTests(where, row) })
 }
 
 // allProjectionsOf names what rows of an entity can be a source of.

@@ -20,20 +20,20 @@ func groupOf(e *model.Entity, to []model.Assign, row value.Item) (key store.Key,
 	for _, a := range to {
 		switch x := a.Expr; {
 		case x.Bucket != nil:
-			text, ok := bucket(x.Bucket, get(x.Bucket.Of, row))
+			text, ok := bucketText(x.Bucket, fieldValue(x.Bucket.Of, row))
 			if !ok {
 				return key, nil, false
 			}
 			vals[a.Name] = value.OfString(text)
 		case x.Field != nil:
-			vals[a.Name] = get(x.Field, row)
+			vals[a.Name] = fieldValue(x.Field, row)
 		default:
 			vals[a.Name] = x.Const
 		}
 	}
 	keys := map[string]value.Value{}
 	for _, kt := range e.PrimaryKey() {
-		v, ok := kt.Build(func(name string) value.Value { return spell(kt, vals[name]) })
+		v, ok := kt.Build(func(name string) value.Value { return spellKey(kt, vals[name]) })
 		if !ok {
 			return key, nil, false
 		}
@@ -45,17 +45,17 @@ func groupOf(e *model.Entity, to []model.Assign, row value.Item) (key store.Key,
 	return key, vals, true
 }
 
-// spell is a value as it stands in a key that weir makes: numbers and booleans as their text,
+// spellKey is a value as it stands in a key that weir makes: numbers and booleans as their text,
 // which is escaped.
-func spell(kt *model.KeyTemplate, v value.Value) value.Value {
+func spellKey(kt *model.KeyTemplate, v value.Value) value.Value {
 	if kt.Attr.Type != value.String {
 		return v
 	}
 	return value.OfString(kt.Template.Escape(value.Scalar(v)))
 }
 
-// bucket is the part of the calendar that a time is in. It counts days by itself.
-func bucket(b *model.Bucket, v value.Value) (string, bool) {
+// bucketText is the part of the calendar that a time is in. It counts days by itself.
+func bucketText(b *model.Bucket, v value.Value) (string, bool) {
 	at, ok := instantOf(b, v)
 	if !ok {
 		return "", false
@@ -88,7 +88,7 @@ func bucket(b *model.Bucket, v value.Value) (string, bool) {
 // instantOf is the time that a value means: a text that is a time, or a number since 1970, rounded
 // down to a second. It computes with fractions.
 func instantOf(b *model.Bucket, v value.Value) (time.Time, bool) {
-	since := instant(v)
+	since := instantSeconds(v)
 	if b.Epoch != "" {
 		since = nil
 		if n, err := value.ParseNumber(v.Text()); err == nil && (v.Kind() == value.Number || v.Kind() == value.String) {
@@ -109,9 +109,9 @@ func instantOf(b *model.Bucket, v value.Value) (time.Time, bool) {
 	return at, at.Year() >= -1 && at.Year() <= 10000
 }
 
-// summaries are the rows of the groups that the rows of the round before are in, with the
+// groupRows are the rows of the groups that the rows of the round before are in, with the
 // values of then.
-func summaries(rows []*known) (out []*known) {
+func groupRows(rows []*known) (out []*known) {
 	met := map[string]bool{}
 	for _, r := range rows {
 		if r.entity == nil {
@@ -119,7 +119,7 @@ func summaries(rows []*known) (out []*known) {
 		}
 		for _, s := range r.entity.Sources {
 			g := s.Tally.Group
-			if g == nil || s.Tally != g.Rows || !holds(s.Where, r.image) {
+			if g == nil || s.Tally != g.Rows || !passesTests(s.Where, r.image) {
 				continue
 			}
 			key, vals, ok := groupOf(g.Into, s.To, r.image)
@@ -131,10 +131,10 @@ func summaries(rows []*known) (out []*known) {
 				continue
 			}
 			met[k.name()] = true
-			k.own = summary(g.Into, key, vals)
+			k.own = groupRow(g.Into, key, vals)
 			k.image = k.own
 			if i := slices.IndexFunc(rows, func(was *known) bool { return was.entity == g.Into && was.name() == k.name() }); i >= 0 {
-				k.image = rows[i].image // what else is derived from it sees its values
+				k.image = rows[i].image // other derivations from it see its values
 			}
 			out = append(out, k)
 		}
@@ -142,7 +142,7 @@ func summaries(rows []*known) (out []*known) {
 	return out
 }
 
-func summary(e *model.Entity, key store.Key, vals map[string]value.Value) value.Item {
+func groupRow(e *model.Entity, key store.Key, vals map[string]value.Value) value.Item {
 	row := e.Table.Item(key)
 	for _, t := range e.Where {
 		if v, ok := t.Only(); ok {
@@ -150,10 +150,8 @@ func summary(e *model.Entity, key store.Key, vals map[string]value.Value) value.
 		}
 	}
 	for i, kt := range e.Keys {
-		v, _ := kt.Build(func(name string) value.Value { return spell(kt, vals[name]) })
-		switch _, derived := vals[kt.Attr.Name]; {
-		case i < len(e.PrimaryKey()), derived, e.Attribute(kt.Attr.Name) != nil:
-		default:
+		v, _ := kt.Build(func(name string) value.Value { return spellKey(kt, vals[name]) })
+		if _, derived := vals[kt.Attr.Name]; i >= len(e.PrimaryKey()) && !derived && e.Attribute(kt.Attr.Name) == nil {
 			row = row.With(value.Attr{Name: kt.Attr.Name, Value: v})
 		}
 		for _, name := range kt.Template.Names() {
@@ -166,8 +164,8 @@ func summary(e *model.Entity, key store.Key, vals map[string]value.Value) value.
 	return row
 }
 
-// grouped reports whether an attribute of a group's row is one of its values.
-func grouped(e *model.Entity, name string) bool {
+// isGroupValue reports whether an attribute of a group's row is one of its values.
+func isGroupValue(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.Values, func(t *model.Tally) bool { return t.Attr == name }) ||
 		slices.ContainsFunc(e.Latest, func(l *model.Latest) bool { return slices.Contains(l.Attributes(), name) })
 }
@@ -176,7 +174,7 @@ func grouped(e *model.Entity, name string) bool {
 // replaced stay until they are pruned, and those that no row shows yet may stay. After a gap
 // one may stay too: nothing that is read again leads to it.
 func (t *truth) emptyLedgers() {
-	if t.trims.gaps() {
+	if t.trims.hasGaps() {
 		return
 	}
 	under := map[*model.Entity]string{}
@@ -186,7 +184,7 @@ func (t *truth) emptyLedgers() {
 	for _, b := range t.shownBuilds() {
 		under[t.model.Entity(b.Entity)] = owntable.Ledgers(b.Ledgers(t.model.Name))
 	}
-	t.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
+	t.base.tables[owntable.TableName].eachRow(func(k store.Key, row value.Item) {
 		at := k.Partition.Text()
 		_, name, _ := strings.Cut(at, "|")
 		_, name, _ = strings.Cut(name, "|")
@@ -200,7 +198,7 @@ func (t *truth) emptyLedgers() {
 				return
 			}
 		}
-		t.fail(Doubled, "ledger: %s stays, and its group has no rows", k.Partition.Text())
+		t.addFailure(Doubled, "ledger: %s stays, and its group has no rows", k.Partition.Text())
 	})
 }
 

@@ -9,9 +9,9 @@ import (
 	"weir/internal/value"
 )
 
-// guards checks what no single write of weir may do, whatever else is in progress. A write
+// checkWrites fails if a single write of weir does something that it may never do, whatever else is in progress. A write
 // that breaks a rule is a mistake even if a later write corrects it.
-func (w *world) guards(who string, t *table, key store.Key, old, now value.Item) {
+func (w *world) checkWrites(who string, t *table, key store.Key, old, now value.Item) {
 	name := refName(store.Ref{Table: t.Name, Key: key})
 	if t.Name == owntable.TableName && owntable.Kind(key.Partition.Text()) == owntable.KindTombstone {
 		w.buried[name] = w.base.writes
@@ -20,51 +20,52 @@ func (w *world) guards(who string, t *table, key store.Key, old, now value.Item)
 		return
 	}
 	if t.Name != owntable.TableName {
-		w.tombs(who, t, key, old, now)
+		w.checkTombstone(who, t, key, old, now)
 		return
 	}
-	w.forgot(old, now)
+	w.noteForgotten(old, now)
 	switch kind := owntable.Kind(key.Partition.Text()); kind {
 	case owntable.KindCheckpoint:
-		w.lineage(who, key, now)
+		w.checkLineage(who, key, now)
 	case owntable.KindSubscribers:
-		w.keeps(key, old, now)
-		w.app.hears(key)
+		w.noteCrossings(key, old, now)
+		w.app.noteMoment(key)
 	}
 }
 
-// tombs checks copies. A copy may be deleted only under a tombstone that is at least as
+// checkTombstone checks copies. A copy may be deleted only under a tombstone that is at least as
 // new. What was buried before a worker read its records must not be made by that worker
 // again.
-func (w *world) tombs(who string, t *table, key store.Key, old, now value.Item) {
+func (w *world) checkTombstone(who string, t *table, key store.Key, old, now value.Item) {
 	row := old
 	if row == nil {
 		row = now
 	}
 	e := w.model.Table(t.Name).Classify(row)
-	if (old == nil) == (now == nil) || e == nil || !e.Derived || e.SetOf() != nil || history(e) || row.Get(owntable.Version).Kind() != value.Binary {
+	if (old == nil) == (now == nil) || e == nil || !e.Derived || e.SetOf() != nil || isHistory(e) || row.Get(owntable.Version).Kind() != value.Binary {
 		return
 	}
 	tomb := owntable.Tombstone(store.Ref{Table: t.Name, Key: key})
 	at := events.PositionFrom(w.base.tables[owntable.TableName].get(tomb.Key).Get(owntable.Position))
 	newer := at.Compare(events.PositionFrom(row.Get(owntable.Version))) >= 0
-	switch name := refName(store.Ref{Table: t.Name, Key: key}); {
-	case now == nil && !newer:
-		w.fail(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plain(old))
-	case old == nil && newer && w.buried[refName(tomb)] <= w.base.began:
-		w.fail(Doubled, "copy: %s made %s again, %s, which had been buried before it began", who, name, plain(now))
+	name := refName(store.Ref{Table: t.Name, Key: key})
+	if now == nil && !newer {
+		w.addFailure(Lost, "copy: %s removed %s, %s, and there is no tombstone as new as it", who, name, plainText(old))
+	}
+	if old == nil && newer && w.buried[refName(tomb)] <= w.base.began {
+		w.addFailure(Doubled, "copy: %s made %s again, %s, which had been buried before it began", who, name, plainText(now))
 	}
 }
 
-// forgot notes that the position of a shard left a row.
-func (w *world) forgot(old, now value.Item) {
+// noteForgotten notes that the position of a shard left a row.
+func (w *world) noteForgotten(old, now value.Item) {
 	if w.mapping == nil || now == nil {
 		return
 	}
 	for _, shardKey := range leftShards(old, now) {
 		w.mapping.left = shardKey
 		w.counted["positions that leave a row"]++
-		if w.mapping.open(shardKey) {
+		if w.mapping.isOpen(shardKey) {
 			w.counted["positions of open shards that leave a row"]++
 		}
 	}
@@ -80,9 +81,9 @@ func leftShards(old, now value.Item) (shardKeys []string) {
 	return shardKeys
 }
 
-// lineage checks that no process moves on in a shard before its parent is done.
-func (w *world) lineage(who string, key store.Key, now value.Item) {
-	is := w.saved(now)
+// checkLineage checks that no process moves on in a shard before its parent is done.
+func (w *world) checkLineage(who string, key store.Key, now value.Item) {
+	is := w.decodeCheckpoint(now)
 	name, id := is.Table, is.Shard
 	if is.At.IsZero() {
 		return
@@ -93,33 +94,33 @@ func (w *world) lineage(who string, key store.Key, now value.Item) {
 			continue
 		}
 		for _, p := range t.shards {
-			if p.ID != s.Parent || w.mapping != nil && w.checkpoint(t, p) == nil { // what a function wrote has expired
+			if p.ID != s.Parent || w.mapping != nil && w.checkpointRow(t, p) == nil { // the checkpoint of a function has expired
 				continue
 			}
-			if !p.Closed || !w.passed(t, p) {
-				w.fail(Reordered, "lineage: %s moved on in shard %s of %s before its parent %s was done", who, id, name, p.ID)
+			if !p.Closed || !w.isPassed(t, p) {
+				w.addFailure(Reordered, "lineage: %s moved on in shard %s of %s before its parent %s was done", who, id, name, p.ID)
 			}
 		}
 	}
 }
 
-// place is how far a shard is applied.
-func (w *world) place(t *table, s *shard) events.Position {
-	return w.saved(w.checkpoint(t, s)).At
+// appliedPosition is how far a shard is applied.
+func (w *world) appliedPosition(t *table, s *shard) events.Position {
+	return w.decodeCheckpoint(w.checkpointRow(t, s)).At
 }
 
-// saved decodes a checkpoint; it is the zero row if there is none.
-func (w *world) saved(row value.Item) owntable.CheckpointRow {
+// decodeCheckpoint decodes a checkpoint; it is the zero row if there is none.
+func (w *world) decodeCheckpoint(row value.Item) owntable.CheckpointRow {
 	is, err := owntable.DecodeCheckpoint(row)
 	if err != nil {
-		w.fail(Lost, "checkpoint: %v", err)
+		w.addFailure(Lost, "checkpoint: %v", err)
 	}
 	return is
 }
 
-// checkpoint is the row with the position in a shard, or the last such row if the
+// checkpointRow is the row with the position in a shard, or the last such row if the
 // shard was retired.
-func (w *world) checkpoint(t *table, s *shard) value.Item {
+func (w *world) checkpointRow(t *table, s *shard) value.Item {
 	key := owntable.Checkpoint(w.model.Name, t.Name, s.ID).Key
 	if row := w.base.tables[owntable.TableName].get(key); row != nil {
 		return row
@@ -127,15 +128,15 @@ func (w *world) checkpoint(t *table, s *shard) value.Item {
 	return w.retired[key.Partition.Text()+"|"+key.Sort.Text()]
 }
 
-// trim expires records, which must be applied.
-func (w *world) trim(who, name, id string, upTo events.Position) {
+// trimShard expires records, which must be applied.
+func (w *world) trimShard(who, name, id string, upTo events.Position) {
 	t := w.base.tables[name]
 	for _, s := range t.shards {
 		if s.ID != id {
 			continue
 		}
-		if at := w.place(t, s); at.Compare(upTo) < 0 {
-			w.fail(Lost, "trim: %s gave up shard %s of %s up to %s, which is applied up to %s", who, id, name, upTo, at)
+		if at := w.appliedPosition(t, s); at.Compare(upTo) < 0 {
+			w.addFailure(Lost, "trim: %s gave up shard %s of %s up to %s, which is applied up to %s", who, id, name, upTo, at)
 		}
 		if w.trims != nil { // this stream expires records by itself
 			return

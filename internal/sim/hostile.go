@@ -11,12 +11,12 @@ import (
 )
 
 // The hostile application overwrites, deletes and restores rows that
-// only weir writes, and writes back what it read long ago.
+// only weir writes, and writes back a row that it read long ago.
 
-// overwrite writes back a row as it was read at some time, or writes over a row that only
+// overwriteRow writes back a row as it was read at some time, or writes over a row that only
 // weir writes, or deletes such a row.
-func (a *app) overwrite(d *dice) {
-	if d.chance(0.3) && a.older(d) {
+func (a *app) overwriteRow(d *dice) {
+	if d.chance(0.3) && a.restoreOlder(d) {
 		return
 	}
 	if derived := a.derivedRows(); len(derived) > 0 && d.chance(0.5) {
@@ -25,28 +25,28 @@ func (a *app) overwrite(d *dice) {
 		w := store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Delete: true}
 		if e := s.table.Classify(s.row); len(e.Attributes) > 0 && d.chance(0.6) {
 			at := pick(d, e.Attributes)
-			if inKey(e, at.Name) || stamped(e, at.Name) || !ruled(e, at.Name) {
+			if inKey(e, at.Name) || isStamped(e, at.Name) || !isRuled(e, at.Name) {
 				return
 			}
-			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.of(e, at.Name, d)})
+			w.Delete, w.Put = false, s.row.With(value.Attr{Name: at.Name, Value: a.words.valueFor(e, at.Name, d)})
 		}
-		a.write(s.table, w, nil)
+		a.writeRow(s.table, w, nil)
 		return
 	}
-	if d.chance(0.3) && a.misstate(d) || len(a.copies) == 0 {
+	if d.chance(0.3) && a.misstateRow(d) || len(a.copies) == 0 {
 		return
 	}
 	s := pick(d, a.copies)
-	if e := s.table.Classify(s.row); e != nil && e.Derived && (history(e) || a.bygone(&s)) {
+	if e := s.table.Classify(s.row); e != nil && e.Derived && (isHistory(e) || a.isOutdated(&s)) {
 		return
 	}
-	a.write(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
+	a.writeRow(s.table, store.Write{Ref: store.Ref{Table: s.table.Name, Key: s.key}, Put: s.row}, s.own)
 }
 
-// bygone reports whether a copy is of a row that may have been deleted so long ago that
+// isOutdated reports whether a copy is of a row that may have been deleted so long ago that
 // weir has no tombstone of it when it reads the copy's record. Where streams keep all records,
 // it may read that at any time.
-func (a *app) bygone(s *snapshot) bool {
+func (a *app) isOutdated(s *snapshot) bool {
 	if a.base.tables[s.table.Name].get(s.key) != nil {
 		return false
 	}
@@ -54,10 +54,10 @@ func (a *app) bygone(s *snapshot) bool {
 	return a.way == byFollower && a.days || a.hours > tombs && a.base.tables[owntable.TableName].get(owntable.Tombstone(ref).Key) == nil
 }
 
-// older deletes a row that only weir writes and at once writes back an earlier version of
+// restoreOlder deletes a row that only weir writes and at once writes back an earlier version of
 // it. This looks like weir's own write, and when weir reads the record of the deletion, the
 // row exists again.
-func (a *app) older(d *dice) bool {
+func (a *app) restoreOlder(d *dice) bool {
 	standing := map[string]snapshot{}
 	for _, s := range a.derivedRows() {
 		standing[refName(store.Ref{Table: s.table.Name, Key: s.key})] = s
@@ -68,7 +68,7 @@ func (a *app) older(d *dice) bool {
 			for i := range sh.records {
 				key, _ := mt.KeyOf(sh.records[i].Keys)
 				s, ok := standing[refName(store.Ref{Table: mt.Name, Key: key})]
-				if was := sh.records[i].New; ok && lower(s.row, was, owntable.Version) && !value.EqualItems(theirs(was), theirs(s.row)) {
+				if was := sh.records[i].New; ok && wentDown(s.row, was, owntable.Version) && !value.EqualItems(ownAttributes(was), ownAttributes(s.row)) {
 					past = append(past, snapshot{table: s.table, key: s.key, row: was})
 				}
 			}
@@ -80,16 +80,16 @@ func (a *app) older(d *dice) bool {
 	s := pick(d, past)
 	ref := store.Ref{Table: s.table.Name, Key: s.key}
 	for range 1 + d.n(4)/3 {
-		a.write(s.table, store.Write{Ref: ref, Delete: true}, nil)
-		a.write(s.table, store.Write{Ref: ref, Put: s.row}, nil)
+		a.writeRow(s.table, store.Write{Ref: ref, Delete: true}, nil)
+		a.writeRow(s.table, store.Write{Ref: ref, Put: s.row}, nil)
 	}
 	return true
 }
 
-// misstate overwrites what weir shows on a row, and keeps weir's version.
-func (a *app) misstate(d *dice) bool {
+// misstateRow overwrites the values that weir shows on a row, and keeps weir's version.
+func (a *app) misstateRow(d *dice) bool {
 	var rows []*ownRow
-	for _, o := range a.standing(nil) {
+	for _, o := range a.standingRows(nil) {
 		if e := o.table.Classify(o.image); e != nil && projections.Publishes(e) {
 			rows = append(rows, o)
 		}
@@ -98,16 +98,16 @@ func (a *app) misstate(d *dice) bool {
 		return false
 	}
 	o := pick(d, rows)
-	attrs, _ := shown(o.table.Classify(o.image), nil)
+	attrs, _ := shownValues(o.table.Classify(o.image), nil)
 	attr := pick(d, attrs)
 	row := a.base.tables[o.table.Name].get(o.key).With(value.Attr{Name: attr.Name, Value: value.OfInt(int64(d.n(9)))})
-	return a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
+	return a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Put: row}, o.image)
 }
 
-// ruled reports whether the rules that make rows of an entity set the attribute. Any other
+// isRuled reports whether the rules that make rows of an entity set the attribute. Any other
 // attribute is the application's.
-func ruled(e *model.Entity, name string) bool {
-	return e.Group != nil && grouped(e, name) || slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
+func isRuled(e *model.Entity, name string) bool {
+	return e.Group != nil && isGroupValue(e, name) || slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(f model.Assign) bool { return f.Name == name })
 	})
 }
@@ -115,8 +115,8 @@ func ruled(e *model.Entity, name string) bool {
 // derivedRows are the rows that weir makes and updates, without history.
 func (a *app) derivedRows() (out []snapshot) {
 	for _, t := range a.model.Tables {
-		a.base.tables[t.Name].each(func(k store.Key, row value.Item) {
-			if e := t.Classify(row); e != nil && e.Derived && !history(e) {
+		a.base.tables[t.Name].eachRow(func(k store.Key, row value.Item) {
+			if e := t.Classify(row); e != nil && e.Derived && !isHistory(e) {
 				out = append(out, snapshot{table: t, key: k, row: row})
 			}
 		})
@@ -124,15 +124,15 @@ func (a *app) derivedRows() (out []snapshot) {
 	return out
 }
 
-// history reports whether rows of an entity are history: a rule with keep makes them.
-func history(e *model.Entity) bool {
+// isHistory reports whether rows of an entity are history: a rule with keep makes them.
+func isHistory(e *model.Entity) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) > 0 })
 }
 
-// recreate deletes a row and writes it again: as it was, or as it was at an earlier time,
+// recreateRow deletes a row and writes it again: as it was, or as it was at an earlier time,
 // with weir's own attributes or without them.
-func (a *app) recreate(e *model.Entity, d *dice) {
-	rows := a.standing(e)
+func (a *app) recreateRow(e *model.Entity, d *dice) {
+	rows := a.standingRows(e)
 	if len(rows) == 0 {
 		return
 	}
@@ -145,8 +145,8 @@ func (a *app) recreate(e *model.Entity, d *dice) {
 	} else if stands := a.base.tables[o.table.Name].get(o.key); stands != nil && d.chance(0.5) {
 		row = stands
 	}
-	a.write(o.table, store.Write{Ref: ref, Delete: true}, nil)
-	a.write(o.table, store.Write{Ref: ref, Put: row}, own)
+	a.writeRow(o.table, store.Write{Ref: ref, Delete: true}, nil)
+	a.writeRow(o.table, store.Write{Ref: ref, Put: row}, own)
 }
 
 // deedsOf are the application's changes of a row after which it existed.
@@ -159,16 +159,16 @@ func (a *app) deedsOf(o *ownRow) (out []*deed) {
 	return out
 }
 
-// rename changes a row and deletes it at once.
-func (a *app) rename(e *model.Entity, d *dice) {
-	rows := a.standing(e)
+// changeAndDelete changes a row and deletes it at once.
+func (a *app) changeAndDelete(e *model.Entity, d *dice) {
+	rows := a.standingRows(e)
 	if len(rows) == 0 || len(e.Attributes) == 0 {
 		return
 	}
 	o := pick(d, rows)
 	at := pick(d, e.Attributes)
-	if v := a.words.of(e, at.Name, d); !inKey(e, at.Name) && !stamped(e, at.Name) && !v.IsMissing() {
-		a.change(o, []store.Op{{Kind: store.Set, Attr: at.Name, Value: v}}, d.chance(0.5))
+	if v := a.words.valueFor(e, at.Name, d); !inKey(e, at.Name) && !isStamped(e, at.Name) && !v.IsMissing() {
+		a.changeRow(o, []store.Op{{Kind: store.Set, Attr: at.Name, Value: v}}, d.chance(0.5))
 	}
-	a.write(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
+	a.writeRow(o.table, store.Write{Ref: store.Ref{Table: o.table.Name, Key: o.key}, Delete: true}, nil)
 }

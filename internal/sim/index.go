@@ -12,6 +12,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -140,7 +141,7 @@ func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	}
 	var found []search.Place
 	for _, d := range x.docs {
-		if d.Index != q.Index || d.Deleted || !filtered(&d, &plan) {
+		if d.Index != q.Index || d.Deleted || !passesFilters(&d, &plan) {
 			continue
 		}
 		at, ok := placeOf(&d, &plan)
@@ -156,8 +157,8 @@ func (x *index) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	return hits, nil
 }
 
-// filtered reports whether a document has all terms that the plan filters by.
-func filtered(d *search.Document, p *search.Plan) bool {
+// passesFilters reports whether a document has all terms that the plan filters by.
+func passesFilters(d *search.Document, p *search.Plan) bool {
 	return !slices.ContainsFunc(p.Filters, func(f search.FieldTerm) bool {
 		return !slices.Contains(search.Terms(d.Values[f.Field]), f.Term)
 	})
@@ -165,13 +166,10 @@ func filtered(d *search.Document, p *search.Plan) bool {
 
 // placeOf is the place of a document in the answer; ok is false if its words do not match.
 func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
-	var words []string
-	for _, t := range d.Text {
-		words = append(words, search.Words(t)...)
-	}
+	words := seq.Flat(d.Text, search.Words)
 	var score search.Score
 	matches := func(w string, last bool) bool {
-		return count(&score, words, w, last, p.Fuzzy && search.MayForgive(w))
+		return countWords(&score, words, w, last, p.Fuzzy && search.MayForgive(w))
 	}
 	if slices.ContainsFunc(p.Words, func(w string) bool { return !matches(w, false) }) || !p.Every() && !matches(p.Last, true) {
 		return search.Place{}, false
@@ -185,25 +183,27 @@ func placeOf(d *search.Document, p *search.Plan) (search.Place, bool) {
 	return search.PlaceLast(d.ID), true
 }
 
-// count counts how words match a wanted one, and reports whether any does.
-func count(s *search.Score, words []string, want string, last, fuzzy bool) bool {
+// countWords counts how words match a wanted one, and reports whether any does.
+func countWords(s *search.Score, words []string, want string, last, fuzzy bool) bool {
 	whole := 0
 	for _, w := range words {
 		if w == want {
 			whole++
 		}
 	}
-	switch {
-	case whole > 0:
+	if whole > 0 {
 		s.Whole(math.Sqrt(float64(whole) / float64(len(words))))
-	case last && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, want) }):
-		s.Beginning()
-	case fuzzy && slices.ContainsFunc(words, func(w string) bool { return oneEdit([]rune(w), []rune(want)) }):
-		s.Typo()
-	default:
-		return false
+		return true
 	}
-	return true
+	if last && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, want) }) {
+		s.Beginning()
+		return true
+	}
+	if fuzzy && slices.ContainsFunc(words, func(w string) bool { return oneEdit([]rune(w), []rune(want)) }) {
+		s.Typo()
+		return true
+	}
+	return false
 }
 
 // oneEdit reports whether one word becomes the other if a letter is inserted, lost, changed

@@ -10,15 +10,15 @@ import (
 	"weir/internal/value"
 )
 
-// latest is a row with what it shows of the latest of rows: each time all rows are compared.
-func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
+// showLatest returns a row with the values that it shows of the latest of rows: each time all rows are compared.
+func (t *truth) showLatest(k *known, image value.Item, rows []*known) value.Item {
 	if k.entity == nil {
 		return image
 	}
 	for _, l := range k.entity.Latest {
 		var best *known
 		for _, r := range rows {
-			if takesPart(k, l, r) && (best == nil || before(l, best, r) == l.Greatest()) {
+			if takesPart(k, l, r) && (best == nil || comesBefore(l, best, r) == l.Greatest()) {
 				best = r
 			}
 		}
@@ -28,7 +28,7 @@ func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
 				v = k.own.Get(a.Name) // the application's own, where no row gives one
 			}
 			if best != nil {
-				if is := get(a.Expr.Field, best.image); !is.IsMissing() || k.entity.Attribute(a.Name) == nil {
+				if is := fieldValue(a.Expr.Field, best.image); !is.IsMissing() || k.entity.Attribute(a.Name) == nil {
 					v = is
 				}
 			}
@@ -40,16 +40,15 @@ func (t *truth) latest(k *known, image value.Item, rows []*known) value.Item {
 
 // takesPart reports whether a row is one of those of which the target shows the latest.
 func takesPart(target *known, l *model.Latest, r *known) bool {
-	if r.entity == nil || r.entity != l.Source || !holds(l.Where, r.image) {
+	if r.entity == nil || r.entity != l.Source || !passesTests(l.Where, r.image) {
 		return false
 	}
-	switch v := get(l.By, r.image); {
-	case v.Kind() != value.Number && v.Kind() != value.String, v.Kind() == value.String && len(v.Text()) > 250:
+	if v := fieldValue(l.By, r.image); v.Kind() != value.Number && (v.Kind() != value.String || len(v.Text()) > 250) {
 		return false
 	}
 	bytes := 0
 	for _, a := range l.Set {
-		if v := get(a.Expr.Field, r.image); !v.IsMissing() {
+		if v := fieldValue(a.Expr.Field, r.image); !v.IsMissing() {
 			bytes += (value.Item{{Name: a.Name, Value: v}}).Size()
 		}
 	}
@@ -60,33 +59,32 @@ func takesPart(target *known, l *model.Latest, r *known) bool {
 	return ok && bytes <= 32<<10 && l.Target.Table == target.table && refName(store.Ref{Table: target.table.Name, Key: key}) == target.name()
 }
 
-// before reports whether row a comes before row b by the field that orders them: numbers, then
+// comesBefore reports whether row a comes before row b by the field that orders them: numbers, then
 // texts, then times; of equal ones the row with the lower key.
-func before(l *model.Latest, a, b *known) bool {
-	x, y := get(l.By, a.image), get(l.By, b.image)
-	s, atA := when(x)
-	u, atB := when(y)
-	switch {
-	case x.Kind() != y.Kind():
+func comesBefore(l *model.Latest, a, b *known) bool {
+	x, y := fieldValue(l.By, a.image), fieldValue(l.By, b.image)
+	s, atA := timeOf(x)
+	u, atB := timeOf(y)
+	if x.Kind() != y.Kind() {
 		return x.Kind() == value.Number
-	case x.Kind() == value.Number:
-		if c := rat(x).Cmp(rat(y)); c != 0 {
-			return c < 0
-		}
-	case atA != atB:
-		return atB
-	case atA:
-		if !s.Equal(u) {
-			return s.Before(u)
-		}
-	case x.Text() != y.Text():
-		return x.Text() < y.Text()
 	}
-	return tie(a.key) < tie(b.key)
+	if atA != atB {
+		return atB
+	}
+	order := strings.Compare(x.Text(), y.Text())
+	if x.Kind() == value.Number {
+		order = ratOf(x).Cmp(ratOf(y))
+	} else if atA {
+		order = s.Compare(u)
+	}
+	if order != 0 {
+		return order < 0
+	}
+	return tieText(a.key) < tieText(b.key)
 }
 
-// when is a text as a time.
-func when(v value.Value) (time.Time, bool) {
+// timeOf is a text as a time.
+func timeOf(v value.Value) (time.Time, bool) {
 	if v.Kind() != value.String {
 		return time.Time{}, false
 	}
@@ -97,8 +95,8 @@ func when(v value.Value) (time.Time, bool) {
 	return t, err == nil
 }
 
-// tie is a key, of texts, as a text. Of a long one the beginning and a hash decide.
-func tie(k store.Key) string {
+// tieText is a key, of texts, as a text. Of a long one the beginning and a hash decide.
+func tieText(k store.Key) string {
 	parts := []string{k.Partition.Text(), k.Sort.Text(), ""}
 	for i := range parts {
 		parts[i] = strings.ReplaceAll(parts[i], "\x00", "\x00\xff")

@@ -11,7 +11,7 @@ import (
 // lettersHave checks that each dead letter has the rows of its body, and each such row its letter.
 func (w *world) lettersHave() {
 	named, have := map[string]bool{}, map[string]bool{}
-	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
+	w.base.tables[owntable.TableName].eachRow(func(k store.Key, row value.Item) {
 		switch kind, model, _ := strings.Cut(k.Partition.Text(), "|"); kind {
 		case owntable.KindDead:
 			l := owntable.LetterFrom(row)
@@ -27,12 +27,12 @@ func (w *world) lettersHave() {
 	})
 	for at := range named {
 		if !have[at] {
-			w.fail(Lost, "dead letter: its row %s is missing", at)
+			w.addFailure(Lost, "dead letter: its row %s is missing", at)
 		}
 	}
 	for at := range have {
 		if !named[at] {
-			w.fail(Doubled, "dead letter: the row %s is of no letter", at)
+			w.addFailure(Doubled, "dead letter: the row %s is of no letter", at)
 		}
 	}
 }

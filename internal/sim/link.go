@@ -9,6 +9,7 @@ import (
 	"weir/internal/events"
 	"weir/internal/owntable"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -34,41 +35,41 @@ type link struct {
 	n *node
 }
 
-// fiber is the fiber whose call this is.
-func (l *link) fiber() *fiber {
+// runningFiber is the fiber whose call this is.
+func (l *link) runningFiber() *fiber {
 	if l.f != nil {
 		return l.f
 	}
 	return l.n.running
 }
 
-// call gives control back before a call of a service, where the process may also end.
-func (l *link) call(what string, names ...string) {
-	f := l.fiber()
+// pauseCall gives control back before a call of a service, where the process may also end.
+func (l *link) pauseCall(what string, names ...string) {
+	f := l.runningFiber()
 	if f.doomed {
 		panic(crash{})
 	}
 	l.world.calls++
 	f.call = l.world.calls
-	l.pausing(what, names...)
-	l.cut(0)
+	l.pauseRows(what, names...)
+	l.cutCall(0)
 }
 
-// cut ends the process if world.cuts says so for this call after so many of its parts.
-func (l *link) cut(parts int) {
-	if at, cut := l.cuts[l.fiber().call]; cut && at == parts {
+// cutCall ends the process if world.cuts says so for this call after so many of its parts.
+func (l *link) cutCall(parts int) {
+	if at, cut := l.cuts[l.runningFiber().call]; cut && at == parts {
 		l.died++
 		panic(crash{})
 	}
 	if l.met != nil {
-		l.met(l.fiber().call, parts)
+		l.met(l.runningFiber().call, parts)
 	}
 }
 
-// pausing gives control back during a call: at its start and between its parts.
-func (l *link) pausing(what string, names ...string) {
-	f := l.fiber()
-	l.note(f.name, what, names)
+// pauseRows gives control back during a call: at its start and between its parts.
+func (l *link) pauseRows(what string, names ...string) {
+	f := l.runningFiber()
+	l.traceStep(f.name, what, names)
 	if l.strike(Zombie) {
 		f.asleep = 10 + l.faults.dice.n(120)
 	}
@@ -78,18 +79,18 @@ func (l *link) pausing(what string, names ...string) {
 	l.base.who, l.base.began = f.name, f.began
 }
 
-// before may kill the process before a call that writes.
-func (l *link) before() {
+// beforeCall may kill the process before a call that writes.
+func (l *link) beforeCall() {
 	if l.strike(CrashBefore) {
 		panic(crash{})
 	}
 }
 
-// read may kill the process after a call that reads.
-func (l *link) read() { l.cut(1) }
+// afterRead may kill the process after a call that reads.
+func (l *link) afterRead() { l.cutCall(1) }
 
-// after may kill the process, or lose the answer, after a call has happened.
-func (l *link) after() error {
+// afterCall may kill the process, or lose the answer, after a call has happened.
+func (l *link) afterCall() error {
 	if l.strike(CrashAfter) {
 		panic(crash{})
 	}
@@ -99,28 +100,28 @@ func (l *link) after() error {
 	return nil
 }
 
-// tells kills or pauses the process more often after an event got its moment and before its
+// disturbTelling kills or pauses the process more often after an event got its moment and before its
 // followers have their rows.
-func (l *link) tells(ws []store.Write) {
+func (l *link) disturbTelling(ws []store.Write) {
 	if l.app.told == "" || !slices.ContainsFunc(ws, func(w store.Write) bool { return w.Key.Partition.Text() == l.app.told }) {
 		return
 	}
-	if l.might(CrashAfter, 6) {
+	if l.strikeWeighted(CrashAfter, 6) {
 		panic(crash{})
 	}
-	if l.might(Zombie, 6) {
-		l.fiber().asleep = 10 + l.faults.dice.n(120)
+	if l.strikeWeighted(Zombie, 6) {
+		l.runningFiber().asleep = 10 + l.faults.dice.n(120)
 	}
 }
 
 // Get reads rows, not all at the same time.
 func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
-	l.call("get", refNames(refs)...)
-	defer l.read()
-	if l.might(Throttle, 0.3) {
+	l.pauseCall("get", refNames(refs)...)
+	defer l.afterRead()
+	if l.strikeWeighted(Throttle, 0.3) {
 		return nil, errThrottled
 	}
-	if len(refs) < 2 || !l.turn(0.2) {
+	if len(refs) < 2 || !l.drawTurn(0.2) {
 		return l.base.Get(sent, refs)
 	}
 	at := l.sched.n(len(refs))
@@ -128,19 +129,19 @@ func (l *link) Get(_ context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.pausing("get on")
+	l.pauseRows("get on")
 	rest, err := l.base.Get(sent, refs[at:])
 	return append(first, rest...), err
 }
 
 // Query reads a page, which may be shorter than the limit.
 func (l *link) Query(_ context.Context, q store.Query) (store.Page, error) {
-	l.call("query", q.Table, q.Partition.Text())
-	defer l.read()
-	if l.might(Throttle, 0.3) {
+	l.pauseCall("query", q.Table, q.Partition.Text())
+	defer l.afterRead()
+	if l.strikeWeighted(Throttle, 0.3) {
 		return store.Page{}, errThrottled
 	}
-	if l.turn(0.2) {
+	if l.drawTurn(0.2) {
 		if short := 1 + l.sched.n(3); q.Limit == 0 || q.Limit > short {
 			q.Limit = short
 		}
@@ -150,17 +151,17 @@ func (l *link) Query(_ context.Context, q store.Query) (store.Page, error) {
 
 // Write does the writes in any order between rows; other fibers may run in between.
 func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if isPosition(ws) && l.n.reader != nil && l.might(TwoWorkers, 0.5) {
-		l.n.stall()
+	if isPosition(ws) && l.n.reader != nil && l.strikeWeighted(TwoWorkers, 0.5) {
+		l.n.stallFibers()
 	}
-	l.call("write", writeNames(ws)...)
+	l.pauseCall("write", writeNames(ws)...)
 	if l.strike(Throttle) {
 		return nil, errThrottled
 	}
-	if isPosition(ws) && l.might(CrashBetween, 3) {
+	if isPosition(ws) && l.strikeWeighted(CrashBetween, 3) {
 		panic(crash{})
 	}
-	l.before()
+	l.beforeCall()
 	out := make([]store.Outcome, len(ws))
 	order := l.orderOf(ws)
 	stop := len(order)
@@ -172,19 +173,19 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 		if n == stop {
 			break
 		}
-		if n > 0 && l.turn(0.05) {
-			l.pausing("write on")
+		if n > 0 && l.drawTurn(0.05) {
+			l.pauseRows("write on")
 		}
 		one, err := l.base.Write(sent, ws[i:i+1])
 		if err == nil && ws[i].Repeatable && l.strike(Resent) {
-			l.pausing("write again")
+			l.pauseRows("write again")
 			one, err = l.base.Write(sent, ws[i:i+1])
 		}
 		if err != nil {
 			return nil, err
 		}
 		out[i] = one[0]
-		l.cut(n + 1)
+		l.cutCall(n + 1)
 	}
 	if part {
 		if l.faults.dice.chance(0.5) {
@@ -194,8 +195,8 @@ func (l *link) Write(_ context.Context, ws []store.Write) ([]store.Outcome, erro
 			out[i] = store.Outcome{Err: errPart}
 		}
 	}
-	l.tells(ws)
-	return out, l.after()
+	l.disturbTelling(ws)
+	return out, l.afterCall()
 }
 
 // orderOf is an order that keeps the order of writes of the same row.
@@ -204,7 +205,7 @@ func (l *link) orderOf(ws []store.Write) []int {
 	for i := range order {
 		order[i] = i
 	}
-	if len(ws) < 2 || !l.turn(0.5) {
+	if len(ws) < 2 || !l.drawTurn(0.5) {
 		return order
 	}
 	l.sched.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -222,38 +223,38 @@ func (l *link) orderOf(ws []store.Write) []int {
 
 // Transact does all of the writes or none.
 func (l *link) Transact(_ context.Context, ws []store.Write) error {
-	l.call("transact", writeNames(ws)...)
-	if l.might(Conflict, 5) {
+	l.pauseCall("transact", writeNames(ws)...)
+	if l.strikeWeighted(Conflict, 5) {
 		return store.ErrConflict
 	}
 	if l.strike(Throttle) {
 		return errThrottled
 	}
-	l.before()
-	err := l.adopted(ws, func() error { return l.base.Transact(sent, ws) })
-	if l.cut(1); err != nil {
+	l.beforeCall()
+	err := l.adoptWrites(ws, func() error { return l.base.Transact(sent, ws) })
+	if l.cutCall(1); err != nil {
 		return err
 	}
-	l.tells(ws)
-	return l.after()
+	l.disturbTelling(ws)
+	return l.afterCall()
 }
 
 // Shards lists shards. Those that do not descend from each other are in any order.
 func (l *link) Shards(_ context.Context, table string) ([]store.Shard, error) {
-	l.call("shards", table)
-	defer l.read()
-	if l.might(Throttle, 0.3) {
+	l.pauseCall("shards", table)
+	defer l.afterRead()
+	if l.strikeWeighted(Throttle, 0.3) {
 		return nil, errThrottled
 	}
 	out, err := l.base.Shards(sent, table)
-	if err == nil && l.turn(0.5) {
-		out = l.shuffled(out)
+	if err == nil && l.drawTurn(0.5) {
+		out = l.shuffleShards(out)
 	}
 	return out, err
 }
 
-// shuffled puts shards into any order in which parents come first.
-func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
+// shuffleShards puts shards into any order in which parents come first.
+func (l *link) shuffleShards(in []store.Shard) (out []store.Shard) {
 	there := map[string]bool{}
 	for _, s := range in {
 		there[s.ID] = true
@@ -272,18 +273,18 @@ func (l *link) shuffled(in []store.Shard) (out []store.Shard) {
 
 // Read reads a page of a shard, of any length.
 func (l *link) Read(_ context.Context, table, id string, after events.Position, limit int) (store.Records, error) {
-	l.call("read", table, id)
-	defer l.read()
-	l.fiber().began = l.base.writes
-	if l.might(Throttle, 0.3) {
+	l.pauseCall("read", table, id)
+	defer l.afterRead()
+	l.runningFiber().began = l.base.writes
+	if l.strikeWeighted(Throttle, 0.3) {
 		return store.Records{}, errThrottled
 	}
-	if l.turn(0.5) {
+	if l.drawTurn(0.5) {
 		limit = min(limit, 1+l.sched.n(12))
 	}
 	out, err := l.base.Read(sent, table, id, after, limit)
 	if n := len(out.Records); n > 0 {
-		l.base.tables[table].given(id, out.Records[n-1].Position)
+		l.base.tables[table].noteRead(id, out.Records[n-1].Position)
 	}
 	return out, err
 }
@@ -291,7 +292,7 @@ func (l *link) Read(_ context.Context, table, id string, after events.Position, 
 // Trim says that records up to a position are not read again. Every group must have passed
 // them.
 func (l *link) Trim(_ context.Context, table, id string, upTo events.Position) error {
-	l.trim(l.fiber().name, table, id, upTo)
+	l.trimShard(l.runningFiber().name, table, id, upTo)
 	return l.base.Trim(sent, table, id, upTo)
 }
 
@@ -333,33 +334,25 @@ func (l *link) Sweep(_ context.Context, now time.Time, limit int, prepare store.
 	return l.base.Sweep(sent, now, limit, prepare)
 }
 
-// Sync makes what was written durable.
+// Sync makes all writes durable.
 func (l *link) Sync(_ context.Context) error {
-	l.call("sync")
-	defer l.read()
+	l.pauseCall("sync")
+	defer l.afterRead()
 	return l.base.Sync(sent)
 }
 
 // Close does nothing: the store outlives the processes that use it.
 func (l *link) Close() error { return nil }
 
-// turn is a random choice that is no fault. It is false in the calm part of a run.
-func (l *link) turn(p float64) bool { return !l.calm && l.sched.chance(p) }
+// drawTurn is a random choice that is no fault. It is false in the calm part of a run.
+func (l *link) drawTurn(p float64) bool { return !l.calm && l.sched.chance(p) }
 
 func refNames(refs []store.Ref) []string {
-	out := make([]string, len(refs))
-	for i := range refs {
-		out[i] = refName(refs[i])
-	}
-	return out
+	return seq.Map(refs, refName)
 }
 
 func writeNames(ws []store.Write) []string {
-	out := make([]string, len(ws))
-	for i := range ws {
-		out[i] = refName(ws[i].Ref)
-	}
-	return out
+	return seq.Map(ws, func(w store.Write) string { return refName(w.Ref) })
 }
 
 // refName is the key of a row over all tables.
@@ -381,36 +374,31 @@ type indexLink struct{ *link }
 
 // Apply sends changes of documents to the index.
 func (l indexLink) Apply(ctx context.Context, docs []search.Document) ([]error, error) {
-	names := make([]string, len(docs))
-	for i := range docs {
-		names[i] = docs[i].Index + "|" + docs[i].ID
-	}
-	l.call("index", names...)
-	l.before()
+	l.pauseCall("index", seq.Map(docs, func(d search.Document) string { return d.Index + "|" + d.ID })...)
+	l.beforeCall()
 	errs := make([]error, len(docs))
-	switch {
-	case l.might(SearchBusy, 2):
+	if l.strikeWeighted(SearchBusy, 2) {
 		return nil, errThrottled
-	case l.might(SearchDown, 2):
+	}
+	if l.strikeWeighted(SearchDown, 2) {
 		l.index.apply(docs[:l.faults.dice.n(len(docs)+1)])
 		return nil, errDown
 	}
 	for i := range docs {
-		switch {
-		case l.might(SearchMixed, 1):
+		if l.strikeWeighted(SearchMixed, 1) {
 			errs[i] = errThrottled
-		case l.might(SearchVersion, 1):
+		} else if l.strikeWeighted(SearchVersion, 1) {
 			errs[i] = errors.New("version conflict: another change of the document came at the same time")
-		default:
+		} else {
 			errs[i] = l.index.apply(docs[i : i+1])[0]
 			l.changes++
 		}
-		l.cut(i + 1)
+		l.cutCall(i + 1)
 	}
-	if l.might(SearchTimeout, 2) {
+	if l.strikeWeighted(SearchTimeout, 2) {
 		return nil, errLost
 	}
-	return errs, l.after()
+	return errs, l.afterCall()
 }
 
 // Search is never called by a fiber that applies records.

@@ -22,8 +22,8 @@ import (
 )
 
 // loader is a computer on which processes replay the run's streams in bulk, one after the other:
-// each dies at some change of its disk, or finds the disk full. The next one opens what the disk
-// holds, and does the same again. A window must be there whole, or not at all; once it is said to
+// each dies at some change of its disk, or finds the disk full. The next one opens the store as the disk
+// has it, and does the same again. A window must be there whole, or not at all; once it is said to
 // have landed it stays. What comes last is replayed live, beside a follower.
 type loader struct {
 	stored
@@ -42,30 +42,30 @@ type loader struct {
 // mostLoads is how often a process that replays in bulk may die.
 const mostLoads = 6
 
-// RunBulk does one run of a model whose recordings are replayed in bulk. The same model, seed and options give
+// RunBulk does one run of a model whose recordings are replayed in replay. The same model, seed and options give
 // the same run, but for where a window ends: that depends on how the store hashes keys, which is another way each
 // time, and moves the moment of a death by a window now and then.
 func RunBulk(m *model.Model, seed uint64, o Options) Outcome {
 	o.Bulk = true
 	w := newWorld(m, seed, o)
-	w.deliver(byFollower)
-	w.faults.fair = true // what becomes of processes that do not load is for other runs
-	acts := w.rough(o)
+	w.deliverBy(byFollower)
+	w.faults.fair = true // faults of processes that do not load are for other runs
+	acts := w.runRough(o)
 	w.settle()
-	w.heal()
-	if w.judge(); len(w.failures) == 0 && len(w.kept()) == 0 {
+	w.retryLetters()
+	if w.judgeAll(); len(w.failures) == 0 && len(w.operatorLetters()) == 0 {
 		for i := range timesLoaded {
-			w.loading(i)
+			w.loadInBulk(i)
 		}
 	}
-	return w.outcome(acts)
+	return w.finishRun(acts)
 }
 
-// timesLoaded is on how many computers the recordings of a run are replayed in bulk.
+// timesLoaded is on how many computers the recordings of a run are replayed in replay.
 const timesLoaded = 3
 
-// loading replays the run in bulk, as often as it takes. The result must equal that of the run.
-func (w *world) loading(number int) {
+// loadInBulk replays the run in bulk, as often as it takes. The result must equal that of the run.
+func (w *world) loadInBulk(number int) {
 	if len(w.failures) > 0 {
 		return
 	}
@@ -75,27 +75,27 @@ func (w *world) loading(number int) {
 	o.trims, o.base.keep, o.built, o.index = nil, false, true, w.index
 	o.faults, o.trace, o.log, o.counted = w.faults, w.trace, w.log, w.counted
 	l := &loader{stored: stored{world: o}, number: number, d: newDice(w.seed, "load", number), disk: newCutDisk()}
-	bytes := l.record(w)
+	bytes := l.recordStreams(w)
 	windows := 1 + l.d.n(1+l.d.n(20)) // about
 	l.size = replay.Size{Memory: bytes/windows + 4096, Disk: int64(bytes/windows + 1)}
 	w.faults.over, w.faults.left = false, max(w.faults.left, mostLoads)
-	l.run()
+	l.runProcesses()
 	w.faults.over = true
 	for _, f := range o.failures {
-		w.fail(f.Class, "in bulk: %s", f.What)
+		w.addFailure(f.Class, "in bulk: %s", f.What)
 	}
-	if len(w.failures) > 0 || len(o.kept()) > 0 {
+	if len(w.failures) > 0 || len(o.operatorLetters()) > 0 {
 		return
 	}
-	w.compare(o, "replayed in bulk")
-	if found := o.verify(); len(found) > 0 && len(w.failures) == 0 {
-		w.fail(Reordered, "in bulk: verify: it finds %+v", found[0])
+	w.compareWorlds(o, "replayed in bulk")
+	if found := o.runVerify(); len(found) > 0 && len(w.failures) == 0 {
+		w.addFailure(Reordered, "in bulk: verify: it finds %+v", found[0])
 	}
 }
 
-// record makes recordings of the streams of another world: each shard whole and in order, with pieces
+// recordStreams makes recordings of the streams of another world: each shard whole and in order, with pieces
 // that come again, and lines that cannot be read. It returns about how many bytes they have.
-func (l *loader) record(from *world) (bytes int) {
+func (l *loader) recordStreams(from *world) (bytes int) {
 	var all [][]events.Entry
 	for _, mt := range l.model.Tables {
 		for _, s := range from.base.tables[mt.Name].shards {
@@ -125,27 +125,27 @@ func (l *loader) record(from *world) (bytes int) {
 	return bytes
 }
 
-// run runs one process after another, and then one that nothing kills.
-func (l *loader) run() {
+// runProcesses runs one process after another, and then one that nothing kills.
+func (l *loader) runProcesses() {
 	for lives := 0; len(l.failures) == 0; lives++ {
-		kind, opening := l.kind(lives), l.d.chance(0.15)
+		kind, opening := l.chooseKind(lives), l.d.chance(0.15)
 		if opening {
-			l.moment(kind, lives)
+			l.armDisk(kind, lives)
 		}
-		if !l.open() {
+		if !l.openStore() {
 			return
 		}
 		if !opening {
-			l.moment(kind, lives)
+			l.armDisk(kind, lives)
 		}
-		sum, err := l.load()
-		l.disk.never()
-		if died := l.disk.struck(); kind != "" && (died || err != nil) {
-			l.dies(kind, err)
+		sum, err := l.loadRecordings()
+		l.disk.disarm()
+		if died := l.disk.hasStruck(); kind != "" && (died || err != nil) {
+			l.replaceProcess(kind, err)
 			continue
 		}
 		if err != nil {
-			l.fail(Stuck, "%v", err)
+			l.addFailure(Stuck, "%v", err)
 			return
 		}
 		n := 0
@@ -153,88 +153,87 @@ func (l *loader) run() {
 			n += len(batch)
 		}
 		if sum.Records() != n || sum.Dead != l.bad && !l.live {
-			l.fail(Unaccounted, "of %d entries, %d of which cannot be read, %+v are counted", n, l.bad, sum)
+			l.addFailure(Unaccounted, "of %d entries, %d of which cannot be read, %+v are counted", n, l.bad, sum)
 		}
-		l.whole()
+		l.finishLoading()
 		return
 	}
 }
 
-// kind chooses of what the process is to die, "" for a process that nothing kills.
-func (l *loader) kind(lives int) Kind {
+// chooseKind chooses the fault by which the process is to die, "" for a process that nothing kills.
+func (l *loader) chooseKind(lives int) Kind {
 	if lives >= mostLoads {
 		return ""
 	}
 	for _, k := range []Kind{PowerCut, TornLog, CrashAfter, DiskFull} {
-		if l.faults.might(k, 6) {
+		if l.faults.strikeWeighted(k, 6) {
 			return k
 		}
 	}
 	return ""
 }
 
-// moment chooses when it is to die.
-func (l *loader) moment(k Kind, lives int) {
+// armDisk chooses when it is to die.
+func (l *loader) armDisk(k Kind, lives int) {
 	if d := newDice(l.seed, "moment", 100*l.number+lives); k != "" {
-		l.disk.at(k, d.n(1+d.n(150)), d)
+		l.disk.strikeAfter(k, d.n(1+d.n(150)), d)
 	}
 }
 
-// open opens the store on what the disk holds, which must be the rows as they were when the last
+// openStore opens the store on the disk. Its rows must be the rows as they were when the last
 // window landed.
-func (l *loader) open() bool {
+func (l *loader) openStore() bool {
 	disk := l.disk
-	db, err := l.store(disk, func(string) { disk.dies() })
+	db, err := l.openDisk(disk, func(string) { disk.keepImage() })
 	if err != nil {
-		if disk.struck() {
-			l.disk = disk.kept() // it died while it opened
-			return l.open()
+		if disk.hasStruck() {
+			l.disk = disk.afterCrash() // it died while it opened
+			return l.openStore()
 		}
-		l.fail(Stuck, "it cannot be opened: %v", err)
+		l.addFailure(Stuck, "it cannot be opened: %v", err)
 		return false
 	}
 	l.db = db
-	have := l.rows()
-	switch {
-	case l.next != nil && same(have, l.next):
+	have := l.allRows()
+	if l.next != nil && sameRows(have, l.next) {
 		l.was = l.next
-	case !same(have, l.was):
-		l.fail(Lost, "after a death, rows are not as the last window left them: %v", firstUnlike(have, l.was))
+	} else if !sameRows(have, l.was) {
+		l.addFailure(Lost, "after a death, rows are not as the last window left them: %v", firstUnlike(have, l.was))
 	}
 	l.next = nil
-	l.agree(have)
+	l.checkIndexesAndStreams(have)
 	return len(l.failures) == 0
 }
 
-// dies ends a process, and goes on with what its disk kept.
-func (l *loader) dies(k Kind, err error) {
+// replaceProcess ends a process, and goes on with the data that its disk kept.
+func (l *loader) replaceProcess(k Kind, err error) {
 	l.counted["died in bulk"]++
 	if k == DiskFull && err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, replay.ErrLive) {
-		l.fail(Stuck, "on a full disk it says: %v", err)
+		l.addFailure(Stuck, "on a full disk it says: %v", err)
 	}
-	l.note("loader", "dead: "+string(k), nil)
+	l.traceStep("loader", "dead: "+string(k), nil)
 	_ = l.db.Close()
-	l.disk = l.disk.kept()
+	l.disk = l.disk.afterCrash()
 }
 
-// runs is the runner and the replay of a process.
-func (l *loader) replayed(s store.Store) *replay.Replay {
+// newReplay makes the runner and the replay of a process.
+func (l *loader) newReplay(s store.Store) *replay.Replay {
 	now := func() time.Time { return l.clock }
 	r := &runner.Runner{Kinds: kinds.All(), Model: l.model, Store: s, Now: now, Mono: now, Alone: true, Mover: &ingest.Mover{Model: l.model, Store: s, Now: now}}
 	return &replay.Replay{Model: l.model, Store: s, Runner: r, Apart: true, Gap: func(g replay.Gap) {
-		l.fail(Unaccounted, "a gap in a whole recording: %s: %s: %s", g.Where, refName(g.Row), g.Reason)
+		l.addFailure(Unaccounted, "a gap in a whole recording: %s: %s: %s", g.Where, refName(g.Row), g.Reason)
 	}}
 }
 
-// load replays what is to be loaded. What cannot be in bulk, it replays live.
-func (l *loader) load() (sum replay.Summary, err error) {
+// loadRecordings replays the recordings in replay. If bulk refuses to go on, it replays live the records that have not landed.
+func (l *loader) loadRecordings() (sum replay.Summary, err error) {
 	ctx := context.Background()
-	r := l.replayed(loadStore{l.db, l})
+	r := l.newReplay(loadStore{l.db, l})
 	b, why, err := replay.New(ctx, r, l.size)
-	switch {
-	case err != nil:
+	if err != nil {
 		return sum, err
-	case why != "":
+	}
+	if why != "" {
 		return sum, fmt.Errorf("not in bulk: %s", why)
 	}
 	if b.Reduces() {
@@ -250,10 +249,10 @@ func (l *loader) load() (sum replay.Summary, err error) {
 	}
 	landed := b.Landed()
 	err = errors.Join(err, b.Close())
-	if !errors.Is(err, replay.ErrLive) || l.disk.struck() {
+	if !errors.Is(err, replay.ErrLive) || l.disk.hasStruck() {
 		return r.Summary, err
 	}
-	l.disk.never()
+	l.disk.disarm()
 	l.live = true
 	l.counted["replays in bulk that go on live"]++
 	for _, batch := range l.loads {
@@ -266,32 +265,32 @@ func (l *loader) load() (sum replay.Summary, err error) {
 	return r.Summary, nil
 }
 
-// whole ends the run: all that was loaded is loaded again, which changes nothing; what is left is replayed
+// finishLoading ends the run: all that was loaded is loaded again, which changes nothing; what is left is replayed
 // live, beside a follower, and the rows are those of the run.
-func (l *loader) whole() {
+func (l *loader) finishLoading() {
 	ctx := context.Background()
 	if !l.live {
-		before := l.rows()
-		if sum, err := l.load(); err != nil || sum.Applied > 0 || !same(before, l.rows()) {
-			l.fail(Doubled, "loaded again: %+v, %v", sum, err)
+		before := l.allRows()
+		if sum, err := l.loadRecordings(); err != nil || sum.Applied > 0 || !sameRows(before, l.allRows()) {
+			l.addFailure(Doubled, "loaded again: %+v, %v", sum, err)
 		}
 	}
-	r := l.replayed(l.db)
+	r := l.newReplay(l.db)
 	step := (&reader.Follower{Runner: r.Runner}).NewStepper()
 	for _, batch := range l.after {
 		if err := r.Batch(ctx, slices.Clone(batch), ""); err != nil {
-			l.fail(Stuck, "%v", err)
+			l.addFailure(Stuck, "%v", err)
 			return
 		}
 		if l.d.chance(0.3) {
-			l.step(step, 1)
+			l.stepFollower(step, 1)
 		}
 	}
-	l.step(step, mostCalls)
-	have := l.rows()
-	l.agree(have)
+	l.stepFollower(step, mostCalls)
+	have := l.allRows()
+	l.checkIndexesAndStreams(have)
 	if err := l.db.Close(); err != nil {
-		l.fail(Stuck, "%v", err)
+		l.addFailure(Stuck, "%v", err)
 	}
 	for _, name := range l.base.names {
 		t := l.base.tables[name]
@@ -304,12 +303,12 @@ func (l *loader) whole() {
 	}
 }
 
-// step lets a follower do so many steps, or all that it has to do.
-func (l *loader) step(s *reader.Stepper, most int) {
+// stepFollower lets a follower do so many steps, or all that it has to do.
+func (l *loader) stepFollower(s *reader.Stepper, most int) {
 	for quiet := 0; most > 0 && quiet < 3; most-- {
 		n, left, err := s.Step(context.Background())
 		if err != nil {
-			l.fail(Stuck, "following: %v", err)
+			l.addFailure(Stuck, "following: %v", err)
 			return
 		}
 		if quiet++; n > 0 || left {
@@ -341,26 +340,25 @@ type landing struct {
 
 type aLoad = store.Load
 
-// Land lands, and notes what the rows are then. If the process died meanwhile, either may be true.
+// Land lands, and notes the rows of then. If the process died meanwhile, either may be true.
 func (s landing) Land(ctx context.Context) error {
-	l, before := s.l, s.l.disk.struck()
+	l, before := s.l, s.l.disk.hasStruck()
 	err := s.aLoad.Land(ctx)
 	if before { // the process is dead
 		return err
 	}
 	l.counted["windows"]++
-	switch died := l.disk.struck(); {
-	case died:
+	if l.disk.hasStruck() {
 		l.counted["died while a window landed"]++
-		l.next = l.rows()
-	case err == nil:
-		l.was = l.rows()
+		l.next = l.allRows()
+	} else if err == nil {
+		l.was = l.allRows()
 	}
 	return err
 }
 
-// same reports whether rows are the same.
-func same(a, b map[string]value.Item) bool { return len(firstUnlike(a, b)) == 0 }
+// sameRows reports whether rows are the same.
+func sameRows(a, b map[string]value.Item) bool { return len(firstUnlike(a, b)) == 0 }
 
 // firstUnlike are the first few names of rows that differ, sorted.
 func firstUnlike(a, b map[string]value.Item) []string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 
 // machine is a computer with a faulty disk and the embedded store on it. One process at a
 // time replays the run's streams into the store and follows them. The process dies with its
-// store; the next one opens what the disk holds and does the same again.
+// store; the next one opens the store as the disk has it and does the same again.
 //
 // The rows of the store are compared with a mirror (base) that gets each write too. After a
 // death the store must hold everything, except some of the newest writes that were not
@@ -47,10 +48,10 @@ var disks = []Kind{PowerCut, DiskFull, ShortWrite, FailedSync, TornLog, FlippedL
 // mostLives is how often the process of a machine may die of faults.
 const mostLives = 16
 
-// machine replays the run on a machine with a faulty disk, as often as it takes. The result
+// replayOnDisk replays the run on a machine with a faulty disk, as often as it takes. The result
 // must then equal that of the run.
-func (w *world) machine() {
-	if len(w.kept()) > 0 || newDice(w.seed, "machine", 0).n(7) > 0 {
+func (w *world) replayOnDisk() {
+	if len(w.operatorLetters()) > 0 || newDice(w.seed, "machine", 0).n(7) > 0 {
 		return
 	}
 	w.counted["replays on a disk"]++
@@ -64,47 +65,47 @@ func (w *world) machine() {
 		m.touched = append(m.touched, store.Ref{Table: t.Name, Key: key})
 	}
 	w.faults.over, w.faults.left = false, max(w.faults.left, mostLives)
-	m.run()
+	m.runProcesses()
 	w.faults.over = true
 	for _, f := range o.failures {
-		w.fail(f.Class, "on a disk: %s", f.What)
+		w.addFailure(f.Class, "on a disk: %s", f.What)
 	}
-	if len(w.failures) == 0 && len(o.kept()) == 0 {
-		w.compare(o, "replayed on a disk")
+	if len(w.failures) == 0 && len(o.operatorLetters()) == 0 {
+		w.compareWorlds(o, "replayed on a disk")
 	}
 }
 
-// run runs one process after another.
-func (m *machine) run() {
+// runProcesses runs one process after another.
+func (m *machine) runProcesses() {
 	for turns := 0; len(m.failures) == 0; {
-		m.open()
-		m.start()
-		for ; m.dead == "" && !m.rests() && len(m.failures) == 0; turns++ {
+		m.openStore()
+		m.startFibers()
+		for ; m.dead == "" && !m.isAtRest() && len(m.failures) == 0; turns++ {
 			if turns > 100000 {
-				m.fail(Stuck, "it does not catch up")
+				m.addFailure(Stuck, "it does not catch up")
 			}
-			m.turn()
+			m.resumeFiber()
 		}
 		for _, f := range m.fibers {
 			f.kill()
 		}
 		if m.dead == "" {
-			if m.close(); m.dead == "" {
+			if m.closeStore(); m.dead == "" {
 				m.faults.over = true
-				m.open()
-				m.discard(m.db)
+				m.openStore()
+				m.discardStore(m.db)
 				return
 			}
 		}
-		m.note("machine", "dead: "+m.dead, nil)
+		m.traceStep("machine", "dead: "+m.dead, nil)
 		if m.lives++; m.lives >= mostLives {
 			m.faults.over = true
 		}
 	}
 }
 
-// turn lets one fiber run to its next pause.
-func (m *machine) turn() {
+// resumeFiber lets one fiber run to its next pause.
+func (m *machine) resumeFiber() {
 	f := pick(m.sched, m.fibers)
 	for f.over || f.idle && !slices.ContainsFunc(m.fibers, func(o *fiber) bool { return !o.over && !o.idle }) {
 		f.idle = false
@@ -113,19 +114,19 @@ func (m *machine) turn() {
 	f.resume()
 	switch {
 	case f.bug != "":
-		m.fail(Stuck, "%s: %s", f.name, f.bug)
+		m.addFailure(Stuck, "%s: %s", f.name, f.bug)
 	case f.over && f.err != nil && m.dead == "":
-		m.fail(Stuck, "%s: %v", f.name, f.err)
+		m.addFailure(Stuck, "%s: %v", f.name, f.err)
 	}
 }
 
-// rests reports whether no fiber has anything to do.
-func (m *machine) rests() bool {
+// isAtRest reports whether no fiber has anything to do.
+func (m *machine) isAtRest() bool {
 	return m.done && !slices.ContainsFunc(m.fibers, func(f *fiber) bool { return !f.over && !f.idle })
 }
 
-// start begins the fibers of a process.
-func (m *machine) start() {
+// startFibers begins the fibers of a process.
+func (m *machine) startFibers() {
 	m.done, m.fibers = false, nil
 	run := func(f *fiber) *runner.Runner {
 		at := &atMachine{m, f}
@@ -135,7 +136,7 @@ func (m *machine) start() {
 		}
 		return r
 	}
-	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replay(run(f)) }))
+	m.fibers = append(m.fibers, newFiber("replay", func(f *fiber) error { return m.replayRun(run(f)) }))
 	m.fibers = append(m.fibers, newFiber("follows", func(f *fiber) error {
 		step := (&reader.Follower{Runner: run(f)}).NewStepper()
 		for {
@@ -148,28 +149,25 @@ func (m *machine) start() {
 				f.idle = true
 				f.pause()
 			}
-			for _, o := range m.fibers { // other fibers may read what it wrote
+			for _, o := range m.fibers { // other fibers may read its writes
 				o.idle = o.idle && n == 0
 			}
 		}
 	}))
 }
 
-// replay does what projector replay does with a recording of the run.
-func (m *machine) replay(run *runner.Runner) error {
+// replayRun replays a recording of the run, as the command replay does.
+func (m *machine) replayRun(run *runner.Runner) error {
 	r := replay.Replay{Model: m.model, Store: run.Store, Runner: run}
 	r.Gap = func(g replay.Gap) {
-		if len(m.kept()) == 0 { // else a row has no room for a replay's mark
-			m.fail(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
+		if len(m.operatorLetters()) == 0 { // else a row has no room for a replay's mark
+			m.addFailure(Unaccounted, "a gap in a whole recording: %s: %s", refName(g.Row), g.Reason)
 		}
 	}
 	for _, mt := range m.model.Tables {
 		for _, s := range m.from.base.tables[mt.Name].shards {
 			for at := 0; at < len(s.records); {
-				var batch []events.Entry
-				for _, rec := range s.records[at:min(len(s.records), at+1+m.sched.n(30))] {
-					batch = append(batch, events.Entry{Record: rec})
-				}
+				batch := entriesOf(s.records[at:min(len(s.records), at+1+m.sched.n(30))])
 				if err := r.Batch(context.Background(), batch, ""); err != nil {
 					return err
 				}
@@ -184,38 +182,38 @@ func (m *machine) replay(run *runner.Runner) error {
 	return nil
 }
 
-// open opens the store on what the disk holds, as often as it takes.
-func (m *machine) open() {
+// openStore opens the store on the disk, as often as it takes.
+func (m *machine) openStore() {
 	for tries := 0; ; tries++ {
 		m.dead, m.bytes = "", 0
-		refuses := tries == 0 && m.lives > 0 && !m.disk.flipped && m.faults.might(DiskFull, 2)
+		refuses := tries == 0 && m.lives > 0 && !m.disk.flipped && m.faults.strikeWeighted(DiskFull, 2)
 		if refuses {
-			m.disk.fill(m.d.n(5))
+			m.disk.limitRoom(m.d.n(5))
 		}
 		db, err := m.openOnce()
 		switch {
 		case m.dead != "" || err != nil && refuses:
 			if text := fmt.Sprint(m.dead, err); !strings.Contains(text, "no space left on device") {
-				m.fail(Stuck, "on a full disk it says: %s", text)
+				m.addFailure(Stuck, "on a full disk it says: %s", text)
 			}
 			if db != nil {
-				m.discard(db)
+				m.discardStore(db)
 			}
-			m.note("machine", "the disk is still full", nil)
-			m.disk = m.disk.after(m.disk.length())
+			m.traceStep("machine", "the disk is still full", nil)
+			m.disk = m.disk.diskAfter(m.disk.logLength())
 			continue
 		case err != nil && m.disk.flipped && strings.Contains(err.Error(), "put back a copy"):
-			m.note("machine", "damage is said", nil)
+			m.traceStep("machine", "damage is said", nil)
 			m.from.counted["damage of a log said"]++
 			m.disk = m.disk.before
 			continue
 		case err != nil:
-			m.fail(Stuck, "it cannot be opened again: %v", err)
+			m.addFailure(Stuck, "it cannot be opened again: %v", err)
 			return
 		}
-		m.disk.fill(-1)
+		m.disk.limitRoom(-1)
 		m.db = db
-		m.reconcile()
+		m.reconcileMirror()
 		return
 	}
 }
@@ -224,159 +222,159 @@ func (m *machine) open() {
 // m.dead says why, and the store is to be discarded.
 func (m *machine) openOnce() (*embedded.Store, error) {
 	disk := m.disk
-	return m.store(disk, func(reason string) {
-		disk.dies(false) // the next process finds what is on the disk now
+	return m.openDisk(disk, func(reason string) {
+		disk.keepImage(false) // the next process finds the disk of now
 		m.dead = reason
 	})
 }
 
-// discard closes a store whose process is dead.
-func (m *machine) discard(db *embedded.Store) {
+// discardStore closes a store whose process is dead.
+func (m *machine) discardStore(db *embedded.Store) {
 	defer func() { _ = recover() }()
-	m.disk.lies()
+	m.disk.ignoreSyncs()
 	_ = db.Close()
 }
 
-// close closes the store as a process does that ends in order.
-func (m *machine) close() {
-	fails := m.arm()
+// closeStore closes the store as a process does that ends in order.
+func (m *machine) closeStore() {
+	fails := m.armDisk()
 	err := m.db.Close()
-	if m.fell(fails) {
+	if m.hasFallen(fails) {
 		return
 	}
 	if err != nil {
-		m.fail(Stuck, "closing: %v", err)
+		m.addFailure(Stuck, "closing: %v", err)
 	}
-	m.durable()
+	m.noteDurable()
 }
 
-// restart closes the store and opens it again. So the store holds so little in memory that
+// restartStore closes the store and opens it again. So the store holds so little in memory that
 // it writes the same files each time.
-func (m *machine) restart() {
-	m.note("machine", "restart", nil)
-	if m.close(); m.dead == "" {
-		m.open()
+func (m *machine) restartStore() {
+	m.traceStep("machine", "restart", nil)
+	if m.closeStore(); m.dead == "" {
+		m.openStore()
 	}
 }
 
-// sync syncs the store, which may fail.
-func (m *machine) sync() error {
-	fails := m.arm()
+// syncStore syncs the store, which may fail.
+func (m *machine) syncStore() error {
+	fails := m.armDisk()
 	err := m.db.Sync(context.Background())
-	if m.fell(fails) {
+	if m.hasFallen(fails) {
 		return errDown
 	}
 	if err == nil {
-		m.durable()
-		m.disk.asked()
+		m.noteDurable()
+		m.disk.noteSync()
 	}
-	m.power()
+	m.cutPower()
 	return err
 }
 
-// durable notes that nothing written so far can be lost any more.
-func (m *machine) durable() {
+// noteDurable notes that nothing written so far can be lost any more.
+func (m *machine) noteDurable() {
 	m.base.undo, m.touched = m.base.undo[:0], m.touched[:0]
 }
 
-// arm may make the disk fail with the next sync; it returns the kind of fault, "" for none.
-func (m *machine) arm() Kind {
+// armDisk may make the disk fail with the next sync; it returns the kind of fault, "" for none.
+func (m *machine) armDisk() Kind {
 	kinds := []Kind{DiskFull, ShortWrite, FailedSync}
 	m.d.shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	for _, k := range kinds {
-		if m.faults.might(k, 2) {
-			m.push()
-			m.unsynced()
-			m.disk.arm(k, 1+m.d.n(m.disk.length()-m.disk.synced+1))
+		if m.faults.strikeWeighted(k, 2) {
+			m.pushLog()
+			m.writeNothing()
+			m.disk.armSync(k, 1+m.d.n(m.disk.logLength()-m.disk.synced+1))
 			return k
 		}
 	}
 	return ""
 }
 
-// push makes the store write all that it holds back, without syncing. How much it has
+// pushLog makes the store write all that it holds back, without syncing. How much it has
 // written by itself depends on timing.
-func (m *machine) push() {
-	m.disk.lies()
-	m.unsynced()
+func (m *machine) pushLog() {
+	m.disk.ignoreSyncs()
+	m.writeNothing()
 	if err := m.db.Sync(context.Background()); err != nil {
-		m.fail(Stuck, "%v", err)
+		m.addFailure(Stuck, "%v", err)
 	}
 }
 
-// unsynced gives the store something to sync, by a write that changes nothing.
-func (m *machine) unsynced() {
-	out, err := m.db.Write(context.Background(), []store.Write{{Ref: m.nowhere(), Delete: true}})
+// writeNothing gives the store something to sync, by a write that changes nothing.
+func (m *machine) writeNothing() {
+	out, err := m.db.Write(context.Background(), []store.Write{{Ref: m.unusedRef(), Delete: true}})
 	if err == nil {
 		err = out[0].Err
 	}
 	if err != nil {
-		m.fail(Stuck, "%v", err)
+		m.addFailure(Stuck, "%v", err)
 	}
 }
 
-// fell reports whether an armed fault has killed the process, as it must, and goes on with
+// hasFallen reports whether an armed fault has killed the process, as it must, and goes on with
 // the disk as the fault left it.
-func (m *machine) fell(fails Kind) bool {
+func (m *machine) hasFallen(fails Kind) bool {
 	if fails == "" {
 		return false
 	}
 	if m.dead == "" {
-		m.fail(Lost, "%s: no error says so", fails)
+		m.addFailure(Lost, "%s: no error says so", fails)
 		return false
 	}
 	m.from.counted["died of a disk"]++
-	end := m.disk.length()
-	if fails == FailedSync { // any part of what was not synced may be lost for good
+	end := m.disk.logLength()
+	if fails == FailedSync { // any part of the unsynced data may be lost for good
 		end = m.disk.synced + m.d.n(end-m.disk.synced+1)
 	}
 	old := m.disk
-	m.discard(m.db)
-	m.disk = old.after(end)
+	m.discardStore(m.db)
+	m.disk = old.diskAfter(end)
 	return true
 }
 
-// power may cut the power. The log then ends with what was synced, or anywhere behind that;
+// cutPower may cut the power. The log then ends with its synced part, or anywhere behind that;
 // or its last bytes are changed, or a byte that was durable.
-func (m *machine) power() {
+func (m *machine) cutPower() {
 	kind := TornLog
 	switch {
-	case m.faults.might(TornLog, 0.8):
-	case m.faults.might(FlippedLog, 0.8):
+	case m.faults.strikeWeighted(TornLog, 0.8):
+	case m.faults.strikeWeighted(FlippedLog, 0.8):
 		kind = FlippedLog
-	case m.faults.might(PowerCut, 0.8):
+	case m.faults.strikeWeighted(PowerCut, 0.8):
 		kind = PowerCut
 	default:
 		return
 	}
 	old := m.disk
-	m.push()
-	end, durable := old.length(), old.told()
+	m.pushLog()
+	end, durable := old.logLength(), old.syncedBefore()
 	cut := old.synced + m.d.n(end-old.synced+1)
-	old.dies(true)
+	old.keepImage(true)
 	m.dead = string(kind)
-	m.discard(m.db)
-	m.disk = old.after(end)
+	m.discardStore(m.db)
+	m.disk = old.diskAfter(end)
 	switch {
 	case kind == PowerCut:
-		m.disk = old.after(old.synced)
+		m.disk = old.diskAfter(old.synced)
 	case kind == TornLog && m.d.chance(0.6):
-		m.disk = old.after(cut)
+		m.disk = old.diskAfter(cut)
 	case kind == TornLog:
-		m.disk = m.disk.changed(cut, min(end, cut+m.d.n(5000)), func(byte) byte { return 0 })
+		m.disk = m.disk.changedCopy(cut, min(end, cut+m.d.n(5000)), func(byte) byte { return 0 })
 	case durable > 0 && m.d.chance(0.6):
 		at, bit := m.d.n(durable), byte(1)<<m.d.n(8)
-		m.disk = m.disk.changed(at, at+1, func(b byte) byte { return b ^ bit })
+		m.disk = m.disk.changedCopy(at, at+1, func(b byte) byte { return b ^ bit })
 		m.disk.flipped = true
 	default:
 		bit := byte(1) << m.d.n(8)
-		m.disk = m.disk.changed(cut, min(end, cut+1), func(b byte) byte { return b ^ bit })
+		m.disk = m.disk.changedCopy(cut, min(end, cut+1), func(b byte) byte { return b ^ bit })
 	}
-	m.note("machine", fmt.Sprintf("%s: %d synced of %d", kind, old.synced, end), nil)
+	m.traceStep("machine", fmt.Sprintf("%s: %d synced of %d", kind, old.synced, end), nil)
 }
 
-// nowhere is a row that no program writes.
-func (m *machine) nowhere() store.Ref {
+// unusedRef is a row that no program writes.
+func (m *machine) unusedRef() store.Ref {
 	t := &m.base.tables[m.base.names[0]].Table
 	k := store.Key{Partition: value.OfString("no row's")}
 	if t.Key.Sort.Name != "" {
@@ -385,10 +383,10 @@ func (m *machine) nowhere() store.Ref {
 	return store.Ref{Table: t.Name, Key: k}
 }
 
-// reconcile undoes in the mirror what the store has lost: some of the newest changes that
+// reconcileMirror undoes the changes in the mirror that the store has lost: some of the newest changes that
 // were not durable. Any other difference is a failure.
-func (m *machine) reconcile() {
-	have := m.rows()
+func (m *machine) reconcileMirror() {
+	have := m.allRows()
 	differs := map[string]bool{}
 	look := func(r store.Ref) {
 		name := refName(r)
@@ -400,7 +398,7 @@ func (m *machine) reconcile() {
 	}
 	known := map[string]bool{}
 	for _, name := range m.base.names {
-		m.base.tables[name].each(func(k store.Key, _ value.Item) {
+		m.base.tables[name].eachRow(func(k store.Key, _ value.Item) {
 			r := store.Ref{Table: name, Key: k}
 			known[refName(r)] = true
 			look(r)
@@ -419,20 +417,17 @@ func (m *machine) reconcile() {
 		m.base.undo, m.touched = m.base.undo[:last], m.touched[:last]
 	}
 	if len(differs) > 0 {
-		m.fail(Lost, "%d changes back from what was written last, and %d lives in, these rows are not as they were: %v", lost, m.lives, firstOf(differs))
+		m.addFailure(Lost, "%d changes back from what was written last, and %d lives in, these rows are not as they were: %v", lost, m.lives, firstOf(differs))
 		return
 	}
-	m.note("machine", fmt.Sprintf("opened: %d changes lost", lost), nil)
-	m.durable() // it was read from a log that is replayed into synced files
-	m.agree(have)
+	m.traceStep("machine", fmt.Sprintf("opened: %d changes lost", lost), nil)
+	m.noteDurable() // it was read from a log that is replayed into synced files
+	m.checkIndexesAndStreams(have)
 }
 
 // firstOf are the first five names, sorted.
-func firstOf(names map[string]bool) (out []string) {
-	for n := range names {
-		out = append(out, n)
-	}
-	slices.Sort(out)
+func firstOf(names map[string]bool) []string {
+	out := slices.Sorted(maps.Keys(names))
 	return out[:min(len(out), 5)]
 }
 
@@ -444,15 +439,15 @@ type atMachine struct {
 
 var _ store.Store = (*atMachine)(nil)
 
-// call gives control back before a call.
-func (a *atMachine) call(what string, names ...string) {
-	a.note(a.f.name, what, names)
+// pauseCall gives control back before a call.
+func (a *atMachine) pauseCall(what string, names ...string) {
+	a.traceStep(a.f.name, what, names)
 	a.f.pause()
 	a.base.who = a.f.name
 }
 
-// over ends the fiber if its machine has died.
-func (a *atMachine) over() {
+// endIfDead ends the fiber if its machine has died.
+func (a *atMachine) endIfDead() {
 	if a.dead != "" || len(a.failures) > 0 {
 		panic(crash{})
 	}
@@ -460,18 +455,18 @@ func (a *atMachine) over() {
 
 // Get reads rows.
 func (a *atMachine) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	a.call("get", refNames(refs)...)
+	a.pauseCall("get", refNames(refs)...)
 	return a.db.Get(ctx, refs)
 }
 
 // Query reads a page.
 func (a *atMachine) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	a.call("query", q.Table, q.Partition.Text())
+	a.pauseCall("query", q.Table, q.Partition.Text())
 	return a.db.Query(ctx, q)
 }
 
-// room restarts the store if it holds too much in memory for what is about to be written.
-func (a *atMachine) room(ws []store.Write) {
+// makeRoom restarts the store if it holds too much in memory for the coming writes.
+func (a *atMachine) makeRoom(ws []store.Write) {
 	size := 0
 	for i := range ws {
 		size += 500 + 2*ws[i].Put.Size()
@@ -480,16 +475,16 @@ func (a *atMachine) room(ws []store.Write) {
 		}
 	}
 	if a.bytes > 0 && a.bytes+size > 100<<10 {
-		a.restart()
-		a.over()
+		a.restartStore()
+		a.endIfDead()
 	}
 	a.bytes += size
 }
 
 // Write does the writes in the store and in the mirror; both must answer the same.
 func (a *atMachine) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	a.call("write", writeNames(ws)...)
-	a.room(ws)
+	a.pauseCall("write", writeNames(ws)...)
+	a.makeRoom(ws)
 	out, err := a.db.Write(ctx, ws)
 	if err != nil {
 		return out, err
@@ -497,36 +492,36 @@ func (a *atMachine) Write(ctx context.Context, ws []store.Write) ([]store.Outcom
 	want, err := a.base.Write(ctx, ws)
 	for i := range want {
 		if fmt.Sprint(want[i].Err) != fmt.Sprint(out[i].Err) || !value.EqualItems(want[i].Row, out[i].Row) {
-			a.fail(Reordered, "a write of %s: %v %s, expected %v %s", refName(ws[i].Ref), out[i].Err, plain(out[i].Row), want[i].Err, plain(want[i].Row))
+			a.addFailure(Reordered, "a write of %s: %v %s, expected %v %s", refName(ws[i].Ref), out[i].Err, plainText(out[i].Row), want[i].Err, plainText(want[i].Row))
 		}
 	}
-	a.asked()
+	a.afterWrite()
 	return out, err
 }
 
 // Transact does all of the writes or none, in the store and in the mirror.
 func (a *atMachine) Transact(ctx context.Context, ws []store.Write) error {
-	a.call("transact", writeNames(ws)...)
-	a.room(ws)
+	a.pauseCall("transact", writeNames(ws)...)
+	a.makeRoom(ws)
 	err := a.db.Transact(ctx, ws)
 	if want := a.base.Transact(ctx, ws); (want == nil) != (err == nil) || want != nil && !errors.Is(err, kindOf(want)) {
-		a.fail(Reordered, "a transaction: %v, expected %v", err, want)
+		a.addFailure(Reordered, "a transaction: %v, expected %v", err, want)
 	}
-	a.asked()
+	a.afterWrite()
 	return err
 }
 
-// asked comes after a write: another user of the store may ask for a sync, or the power
+// afterWrite comes after a write: another user of the store may ask for a sync, or the power
 // fails.
-func (a *atMachine) asked() {
+func (a *atMachine) afterWrite() {
 	if a.d.chance(0.15) {
-		if err := a.sync(); err != nil && a.dead == "" {
-			a.fail(Stuck, "%v", err)
+		if err := a.syncStore(); err != nil && a.dead == "" {
+			a.addFailure(Stuck, "%v", err)
 		}
 	} else {
-		a.power()
+		a.cutPower()
 	}
-	a.over()
+	a.endIfDead()
 }
 
 // kindOf is the kind of a store's error, or the error itself if it has none.
@@ -541,13 +536,13 @@ func kindOf(err error) error {
 
 // Shards lists shards.
 func (a *atMachine) Shards(ctx context.Context, table string) ([]store.Shard, error) {
-	a.call("shards", table)
+	a.pauseCall("shards", table)
 	return a.db.Shards(ctx, table)
 }
 
 // Read reads a page of a shard.
 func (a *atMachine) Read(ctx context.Context, table, shard string, after events.Position, limit int) (store.Records, error) {
-	a.call("read", table, shard)
+	a.pauseCall("read", table, shard)
 	return a.db.Read(ctx, table, shard, after, limit)
 }
 
@@ -582,19 +577,19 @@ func (a *atMachine) Identity(ctx context.Context, table string) (store.Identity,
 	return a.db.Identity(ctx, table)
 }
 
-// Sweep is refused: the mirror would not see what it deletes.
+// Sweep is refused: the mirror would not see its deletions.
 func (a *atMachine) Sweep(context.Context, time.Time, int, store.Prepare) (int, error) {
 	return 0, errors.New("sim: nothing is swept here")
 }
 
 // Sync makes everything durable, or the process dies.
 func (a *atMachine) Sync(ctx context.Context) error {
-	a.call("sync")
+	a.pauseCall("sync")
 	if len(a.base.undo) == 0 {
 		return a.db.Sync(ctx)
 	}
-	err := a.sync()
-	a.over()
+	err := a.syncStore()
+	a.endIfDead()
 	return err
 }
 

@@ -53,7 +53,7 @@ func newMemory(tables []store.Table, now func() time.Time, d *dice) *memoryStore
 	for _, t := range tables {
 		mt := &table{Table: t, parts: map[string]*partition{}}
 		if t.Stream {
-			mt.begin(d)
+			mt.beginStream(d)
 		}
 		m.tables[t.Name] = mt
 		m.names = append(m.names, t.Name)
@@ -63,9 +63,9 @@ func newMemory(tables []store.Table, now func() time.Time, d *dice) *memoryStore
 
 func partName(v value.Value) string { return v.Kind().Descriptor() + v.Text() }
 
-// find looks up a key. If ok is false and p is not nil, at is where the key would be
+// findKey looks up a key. If ok is false and p is not nil, at is where the key would be
 // inserted.
-func (t *table) find(k store.Key) (p *partition, at int, ok bool) {
+func (t *table) findKey(k store.Key) (p *partition, at int, ok bool) {
 	p = t.parts[partName(k.Partition)]
 	if p == nil {
 		return nil, 0, false
@@ -83,7 +83,7 @@ func compareSort(a, b value.Value) int {
 
 // get is the row with a key, nil for none.
 func (t *table) get(k store.Key) value.Item {
-	if p, at, ok := t.find(k); ok {
+	if p, at, ok := t.findKey(k); ok {
 		return p.rows[at]
 	}
 	return nil
@@ -91,7 +91,7 @@ func (t *table) get(k store.Key) value.Item {
 
 // put replaces a row; nil deletes it.
 func (t *table) put(k store.Key, row value.Item) {
-	p, at, ok := t.find(k)
+	p, at, ok := t.findKey(k)
 	switch {
 	case ok && row == nil:
 		p.keys, p.rows = slices.Delete(p.keys, at, at+1), slices.Delete(p.rows, at, at+1)
@@ -107,8 +107,8 @@ func (t *table) put(k store.Key, row value.Item) {
 	}
 }
 
-// each yields all rows.
-func (t *table) each(yield func(k store.Key, row value.Item)) {
+// eachRow yields all rows.
+func (t *table) eachRow(yield func(k store.Key, row value.Item)) {
 	for _, name := range t.order {
 		p := t.parts[name]
 		for i := range p.keys {
@@ -326,7 +326,7 @@ func (m *memoryStore) Query(ctx context.Context, q store.Query) (store.Page, err
 	if _, err := t.CheckQuery(&q); err != nil {
 		return store.Page{}, err
 	}
-	entries := t.entries(&q)
+	entries := t.findEntries(&q)
 	if q.Reverse {
 		slices.Reverse(entries)
 	}
@@ -373,8 +373,8 @@ func compareEntries(a, b entry) int {
 	return 0
 }
 
-// entries are the entries that a query asks for, in ascending order.
-func (t *table) entries(q *store.Query) (out []entry) {
+// findEntries are the entries that a query asks for, in ascending order.
+func (t *table) findEntries(q *store.Query) (out []entry) {
 	take := func(k store.Key, row value.Item) {
 		e := entry{k, k, row}
 		if q.Index != "" {
@@ -388,12 +388,12 @@ func (t *table) entries(q *store.Query) (out []entry) {
 				e.row = t.Item(k).With(value.Attr{Name: ix.Key.Partition.Name, Value: at.Partition}, value.Attr{Name: ix.Key.Sort.Name, Value: at.Sort})
 			}
 		}
-		if (q.Partition.IsMissing() || value.Equal(e.at.Partition, q.Partition)) && within(e.at.Sort, &q.Sort) && q.InSegment(k.Partition) {
+		if (q.Partition.IsMissing() || value.Equal(e.at.Partition, q.Partition)) && inRange(e.at.Sort, &q.Sort) && q.InSegment(k.Partition) {
 			out = append(out, e)
 		}
 	}
 	if q.Index != "" || q.Partition.IsMissing() {
-		t.each(take)
+		t.eachRow(take)
 		slices.SortFunc(out, compareEntries)
 	} else if p := t.parts[partName(q.Partition)]; p != nil {
 		for i := range p.keys {
@@ -403,8 +403,8 @@ func (t *table) entries(q *store.Query) (out []entry) {
 	return out
 }
 
-// within reports whether a sort key is in a range.
-func within(v value.Value, r *store.Range) bool {
+// inRange reports whether a sort key is in a range.
+func inRange(v value.Value, r *store.Range) bool {
 	switch {
 	case !r.Equal.IsMissing():
 		return value.Equal(v, r.Equal)

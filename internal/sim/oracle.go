@@ -18,8 +18,8 @@ import (
 	"weir/internal/value"
 )
 
-// truth is the oracle: what must exist in the end, computed only from what the application
-// did. It uses no code of the projections, the runner or verify. It is slow and simple: it
+// truth is the oracle: the rows that must exist in the end, computed only from the acts of the application.
+// It uses no code of the projections, the runner or verify. It is slow and simple: it
 // counts everything from the rows, again and again, until nothing changes.
 type truth struct {
 	*app
@@ -28,7 +28,7 @@ type truth struct {
 	followed map[string]value.Value // the last value of each field of each row
 	written  map[string]time.Time   // when the application wrote each row last
 	who      value.Item             // the follower for whom a row is made
-	differ   map[string]bool        // if set, gets the names of what is wrong, instead of failures
+	differ   map[string]bool        // if set, gets the names of wrong rows and documents, instead of failures
 }
 
 // known is a row that must exist, complete except for bookkeeping.
@@ -36,7 +36,7 @@ type known struct {
 	table  *model.Table
 	key    store.Key
 	entity *model.Entity
-	own    value.Item // without what is tallied on it and without statuses
+	own    value.Item // without tallied values and without statuses
 	image  value.Item
 	last   []string // attributes that keep the last value of a deleted row
 	lapsed []string // those of them that may be missing: nothing followed the deleted row for long enough
@@ -48,15 +48,15 @@ func (k *known) name() string { return refName(store.Ref{Table: k.table.Name, Ke
 // rounds is how many levels of derivations may build on each other.
 const rounds = 6
 
-// truth computes what must exist now, from all that the application has done so far.
-func (a *app) truth() *truth {
+// computeTruth computes the rows that must exist now, from all acts of the application so far.
+func (a *app) computeTruth() *truth {
 	t := &truth{app: a, followed: map[string]value.Value{}, written: map[string]time.Time{}}
-	t.follows()
+	t.noteDeeds()
 	t.rows, t.order = map[string]*known{}, nil
 	before := ""
 	for range rounds {
-		t.count(t.round())
-		if now := t.text(); now == before {
+		t.countRows(t.deriveRows())
+		if now := t.rowsText(); now == before {
 			break
 		} else {
 			before = now
@@ -65,8 +65,8 @@ func (a *app) truth() *truth {
 	return t
 }
 
-// text is all rows as text, by which truth sees that a round has changed nothing.
-func (t *truth) text() string {
+// rowsText is all rows as text, by which truth sees that a round has changed nothing.
+func (t *truth) rowsText() string {
 	var b strings.Builder
 	for _, name := range t.order {
 		b.WriteString(name)
@@ -75,13 +75,12 @@ func (t *truth) text() string {
 	return b.String()
 }
 
-// round makes all rows: those of the application, and the copies and groups of the rows of the
+// deriveRows makes all rows: those of the application, and the copies and groups of the rows of the
 // round before.
-func (t *truth) round() []*known {
-	var out []*known
-	for _, o := range t.standing(nil) {
-		out = append(out, t.told(&known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image}))
-	}
+func (t *truth) deriveRows() []*known {
+	out := seq.Map(t.standingRows(nil), func(o *ownRow) *known {
+		return t.withTallies(&known{table: o.table, key: o.key, entity: o.table.Classify(o.image), own: o.image, image: o.image})
+	})
 	var before []*known
 	for _, name := range t.order {
 		k := t.rows[name]
@@ -90,20 +89,20 @@ func (t *truth) round() []*known {
 			continue
 		}
 		for _, r := range k.entity.Rules {
-			if len(r.Keep) > 0 || !holds(r.Where, k.image) {
+			if len(r.Keep) > 0 || !passesTests(r.Where, k.image) {
 				continue
 			}
-			if c, ok := t.made(r, k.image, nil); ok {
+			if c, ok := t.makeRow(r, k.image, nil); ok {
 				out = append(out, c)
 			}
 		}
 	}
-	return append(out, summaries(before)...)
+	return append(out, groupRows(before)...)
 }
 
-// told gives a row of the application the values that were tallied on it in the round before,
+// withTallies gives a row of the application the values that were tallied on it in the round before,
 // since others may be derived from them.
-func (t *truth) told(k *known) *known {
+func (t *truth) withTallies(k *known) *known {
 	if was := t.rows[k.name()]; was != nil && k.entity != nil && was.entity == k.entity {
 		for _, y := range k.entity.Values {
 			if y.Shows() && !y.IsSet() {
@@ -122,8 +121,8 @@ func (t *truth) told(k *known) *known {
 	return k
 }
 
-// shows gives a row the values that it follows by itself.
-func (t *truth) shows(k *known) {
+// showFollowed gives a row the values that it follows by itself.
+func (t *truth) showFollowed(k *known) {
 	if k.entity == nil {
 		return
 	}
@@ -134,15 +133,15 @@ func (t *truth) shows(k *known) {
 		}
 		if k.image = k.image.With(value.Attr{Name: f.Attr, Value: v}); !certain {
 			k.last = append(k.last, f.Attr)
-			if t.lapses(f, k.entity, k.image) {
+			if t.mayLapse(f, k.entity, k.image) {
 				k.lapsed = append(k.lapsed, f.Attr)
 			}
 		}
 	}
 }
 
-// made is the row that a rule makes of a row; d is the deed, for history.
-func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
+// makeRow returns the row that a rule makes of a row; d is the deed, for history.
+func (t *truth) makeRow(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 	vals := map[string]value.Value{}
 	inKey := map[string]value.Value{} // values that are read from a key, as they stand there
 	k := &known{table: r.Into.Table, entity: r.Into}
@@ -152,19 +151,18 @@ func (t *truth) made(r *model.RowRule, row value.Item, d *deed) (*known, bool) {
 			v, certain := t.followedBy(fl, row)
 			if attrs = append(attrs, value.Attr{Name: fl.Attr, Value: v}); !certain {
 				k.last = append(k.last, fl.Attr)
-				if t.lapses(fl, r.Source, row) {
+				if t.mayLapse(fl, r.Source, row) {
 					k.lapsed = append(k.lapsed, fl.Attr)
 				}
 			}
 			continue
 		}
-		vals[f.Name] = t.eval(&f.Expr, row, d)
-		switch {
-		case f.Expr.Field != nil && f.Expr.Field.Key != nil:
+		vals[f.Name] = t.evalExpr(&f.Expr, row, d)
+		if f.Expr.Field != nil && f.Expr.Field.Key != nil {
 			inKey[f.Name] = f.Expr.Field.Raw(row)
-		case f.Expr.Subscriber != nil && f.Expr.Subscriber.Key != nil:
+		} else if f.Expr.Subscriber != nil && f.Expr.Subscriber.Key != nil {
 			inKey[f.Name] = f.Expr.Subscriber.Raw(t.who)
-		case f.Expr.Field == nil && f.Expr.Subscriber == nil:
+		} else if f.Expr.Field == nil && f.Expr.Subscriber == nil {
 			inKey[f.Name] = vals[f.Name]
 		}
 		if r.Into.Attribute(f.Name) != nil {
@@ -229,31 +227,31 @@ func keyOf(t *store.Table, vals map[string]value.Value) (k store.Key, ok bool) {
 	return t.KeyOf(value.NewItem(attrs...))
 }
 
-// eval is the value of an expression on a row. d is the deed for expressions about the
+// evalExpr is the value of an expression on a row. d is the deed for expressions about the
 // record, nil outside history.
-func (t *truth) eval(x *model.Expr, row value.Item, d *deed) value.Value {
+func (t *truth) evalExpr(x *model.Expr, row value.Item, d *deed) value.Value {
 	switch {
 	case x.Field != nil:
-		return get(x.Field, row)
+		return fieldValue(x.Field, row)
 	case x.Subscriber != nil:
 		return x.Subscriber.Get(t.who)
 	case x.Map != nil:
 		var attrs []value.Attr
 		for i := range x.Map {
-			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: t.eval(&x.Map[i].Expr, row, d)})
+			attrs = append(attrs, value.Attr{Name: x.Map[i].Name, Value: t.evalExpr(&x.Map[i].Expr, row, d)})
 		}
 		if it := value.NewItem(attrs...); len(it) > 0 {
 			return value.OfMap(it)
 		}
 		return value.Value{}
 	case x.Record != "":
-		return d.says(x.Record)
+		return d.recordValue(x.Record)
 	}
 	return x.Const
 }
 
-// says is the value that the record of a deed has for a name.
-func (d *deed) says(what string) value.Value {
+// recordValue is the value that the record of a deed has for a name.
+func (d *deed) recordValue(what string) value.Value {
 	switch what {
 	case "$time":
 		return value.OfString(d.record.Time.UTC().Format("2006-01-02T15:04:05.000000Z"))
@@ -267,15 +265,15 @@ func (d *deed) says(what string) value.Value {
 	case "$key":
 		return value.OfMap(d.table.Item(d.key))
 	case "$old":
-		return unlike(d.was, d.is)
+		return attributesUnlike(d.was, d.is)
 	case "$new":
-		return unlike(d.is, d.was)
+		return attributesUnlike(d.is, d.was)
 	}
 	return value.Value{}
 }
 
-// unlike is the attributes of a that b has not, or has with other values; missing for none.
-func unlike(a, b value.Item) value.Value {
+// attributesUnlike is the attributes of a that b has not, or has with other values; missing for none.
+func attributesUnlike(a, b value.Item) value.Value {
 	var out value.Item
 	for _, x := range a {
 		if !value.Equal(x.Value, b.Get(x.Name)) {
@@ -288,9 +286,9 @@ func unlike(a, b value.Item) value.Value {
 	return value.OfMap(out)
 }
 
-// follows notes the last value of every field that is followed, and when each row was last
+// noteDeeds notes the last value of every field that is followed, and when each row was last
 // written.
-func (t *truth) follows() {
+func (t *truth) noteDeeds() {
 	for _, d := range t.deeds {
 		t.written[refName(store.Ref{Table: d.table.Name, Key: d.key})] = d.when
 		if e := d.table.Classify(d.is); e != nil {
@@ -322,7 +320,7 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 	if !stands && !f.Keep {
 		return value.Value{}, true
 	}
-	if stands && (tallied(f.Source, f.Field.Attr) || moves(f.Source, f.Field.Attr)) { // it is derived: no deed has it
+	if stands && (isTallied(f.Source, f.Field.Attr) || isCovered(f.Source, f.Field.Attr)) { // it is derived: no deed has it
 		if k := t.rows[name]; k != nil {
 			v = k.image.Get(f.Field.Attr)
 		}
@@ -331,11 +329,11 @@ func (t *truth) followedBy(f *model.Follow, row value.Item) (v value.Value, cert
 	return t.followed[f.Field.Name+"|"+refName(store.Ref{Table: f.Source.Table.Name, Key: key})], stands
 }
 
-// lapses reports whether a row may have begun to follow a deleted row when weir no longer had
+// mayLapse reports whether a row may have begun to follow a deleted row when weir no longer had
 // to keep its last value: a tombstone's life lies between the last writes of both. Where
 // streams keep all records, weir may have been late by any time; and a row that is derived
 // itself may be newer than all deeds.
-func (t *truth) lapses(f *model.Follow, of *model.Entity, row value.Item) bool {
+func (t *truth) mayLapse(f *model.Follow, of *model.Entity, row value.Item) bool {
 	source, _ := f.Followed(row)
 	gone, ok := t.written[refName(store.Ref{Table: f.Source.Table.Name, Key: source})]
 	if !ok {
@@ -349,7 +347,7 @@ func (t *truth) lapses(f *model.Follow, of *model.Entity, row value.Item) bool {
 	return began.Sub(gone) > tombs
 }
 
-// sums is what is tallied on one row.
+// sums are the values tallied on one row.
 type sums struct {
 	entity *model.Entity
 	table  *model.Table
@@ -359,22 +357,22 @@ type sums struct {
 	values map[*model.Tally]map[string]int
 }
 
-// count tallies the rows and makes them the rows of the truth, with what they show.
-func (t *truth) count(rows []*known) {
+// countRows tallies the rows and makes them the rows of the truth, with the values that they show.
+func (t *truth) countRows(rows []*known) {
 	tallies := map[string]*sums{}
 	for _, k := range rows {
 		if k.entity == nil {
 			continue
 		}
 		for _, s := range k.entity.Sources {
-			t.tally(tallies, s, k.image)
+			t.tallyRow(tallies, s, k.image)
 		}
 	}
 	t.rows, t.order = map[string]*known{}, nil
 	for _, k := range rows {
 		before := k.image
-		k.image = t.latest(k, t.moved(k, rows), rows)
-		attrs, _ := shown(k.entity, tallies[k.name()])
+		k.image = t.showLatest(k, t.showStatuses(k, rows), rows)
+		attrs, _ := shownValues(k.entity, tallies[k.name()])
 		if k.entity != nil {
 			attrs = append(attrs, seq.Map(k.entity.Follows, func(f *model.Follow) value.Attr { return value.Attr{Name: f.Attr, Value: before.Get(f.Attr)} })...)
 		}
@@ -385,19 +383,19 @@ func (t *truth) count(rows []*known) {
 		t.rows[k.name()] = k
 	}
 	for _, k := range rows {
-		t.shows(k)
+		t.showFollowed(k)
 	}
-	t.sets(tallies)
+	t.noteTallied(tallies)
 }
 
-// tally adds a row to the sums of the row that it counts for, if it counts.
-func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
-	if !holds(s.Where, row) {
+// tallyRow adds a row to the sums of the row that it counts for, if it counts.
+func (t *truth) tallyRow(all map[string]*sums, s *model.Source, row value.Item) {
+	if !passesTests(s.Where, row) {
 		return
 	}
 	var v value.Value
 	if s.Amount != nil {
-		if v = amount(s, row); v.IsMissing() || v.Kind() == value.Null {
+		if v = amountOf(s, row); v.IsMissing() || v.Kind() == value.Null {
 			return
 		}
 	}
@@ -420,13 +418,13 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 			return
 		}
 	case aggregate.Sum, aggregate.Mean:
-		if v.Kind() != value.Number || !s.Amount.Computed() && !added(rat(v), isWhole(s, s.Amount.Text)) {
+		if v.Kind() != value.Number || !s.Amount.Computed() && !isSummable(ratOf(v), isWhole(s, s.Amount.Text)) {
 			return
 		}
 		if to.sum[s.Tally] == nil {
 			to.sum[s.Tally] = new(big.Rat)
 		}
-		to.sum[s.Tally].Add(to.sum[s.Tally], rat(v))
+		to.sum[s.Tally].Add(to.sum[s.Tally], ratOf(v))
 	case aggregate.Distinct, aggregate.Set:
 		text := value.Scalar(v)
 		if text == "" || len(text) > 1024 || s.Tally.Kind == aggregate.Set && !s.Tally.Target.Takes(key) {
@@ -440,14 +438,14 @@ func (t *truth) tally(all map[string]*sums, s *model.Source, row value.Item) {
 	to.rows[s.Tally]++
 }
 
-func rat(v value.Value) *big.Rat {
+func ratOf(v value.Value) *big.Rat {
 	r, _ := new(big.Rat).SetString(v.Text())
 	return r
 }
 
-// shown is what a row shows of its sums, where none means that nothing was counted. Of a
+// shownValues are the values that a row shows of its sums, where none means that nothing was counted. Of a
 // distinct over its max the row shows nothing, and well is false.
-func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
+func shownValues(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 	well = true
 	if e == nil {
 		return nil, well
@@ -469,18 +467,18 @@ func shown(e *model.Entity, s *sums) (out []value.Attr, well bool) {
 		case t.Kind == aggregate.Sum && s.sum[t] == nil:
 			v = value.OfInt(0)
 		case t.Kind == aggregate.Sum:
-			v = number(s.sum[t], 60)
+			v = roundedNumber(s.sum[t], 60)
 		case s.rows[t] > 0:
-			v = number(new(big.Rat).Quo(s.sum[t], new(big.Rat).SetInt64(s.rows[t])), t.Round)
+			v = roundedNumber(new(big.Rat).Quo(s.sum[t], new(big.Rat).SetInt64(s.rows[t])), t.Round)
 		}
 		out = append(out, value.Attr{Name: t.Attr, Value: v})
 	}
 	return out, well
 }
 
-// number rounds half away from zero. It returns a missing value if no number can hold the
+// roundedNumber rounds half away from zero. It returns a missing value if no number can hold the
 // result.
-func number(r *big.Rat, places int) value.Value {
+func roundedNumber(r *big.Rat, places int) value.Value {
 	v, err := value.ParseNumber(r.FloatString(places))
 	if err != nil {
 		return value.Value{}
@@ -488,8 +486,8 @@ func number(r *big.Rat, places int) value.Value {
 	return v
 }
 
-// moved is a row with the statuses to which the existing rows take it.
-func (t *truth) moved(k *known, rows []*known) value.Item {
+// showStatuses is a row with the statuses to which the existing rows take it.
+func (t *truth) showStatuses(k *known, rows []*known) value.Item {
 	if k.entity == nil {
 		return k.own
 	}
@@ -498,7 +496,7 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 	for _, s := range k.entity.Statuses {
 		at := s.Attr.Rank(k.own.Get(s.Attr.Name))
 		for _, st := range s.Stages {
-			by, ok, over := reached(k, st, rows)
+			by, ok, over := reachedStage(k, st, rows)
 			if over {
 				k.over = append(k.over, s.Name+" "+st.Word)
 			}
@@ -512,10 +510,10 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 				}
 			}
 			for _, set := range st.Set {
-				switch v := set.Expr.Field.Get(latest.image); {
-				case over: // which row is the latest is not known
+				v := set.Expr.Field.Get(latest.image)
+				if over { // which row is the latest is not known
 					out = out.With(value.Attr{Name: set.Name, Value: k.own.Get(set.Name)})
-				case !v.IsMissing():
+				} else if !v.IsMissing() {
 					out = out.With(value.Attr{Name: set.Name, Value: v})
 				}
 			}
@@ -528,11 +526,11 @@ func (t *truth) moved(k *known, rows []*known) value.Item {
 	return out
 }
 
-// reached reports whether a row has reached a stage of a status, because of which rows, and
+// reachedStage reports whether a row has reached a stage of a status, because of which rows, and
 // whether there are more of them, or of what there must be one for, than the stage looks at.
-func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bool) {
+func reachedStage(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bool) {
 	for _, r := range rows {
-		if r.entity == nil || r.entity != st.Source || !holds(st.Where, r.image) {
+		if r.entity == nil || r.entity != st.Source || !passesTests(st.Where, r.image) {
 			continue
 		}
 		if key, ok := st.Status.Target.KeyFrom(st.To, r.image); ok && refName(store.Ref{Table: k.table.Name, Key: key}) == k.name() && st.Status.Target.Table == k.table {
@@ -557,7 +555,7 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bo
 		}
 	} else if o := st.List.Others; o != nil {
 		for _, r := range rows {
-			if r.entity == o.Of && among(o, k.own, r.image) {
+			if r.entity == o.Of && isAwaited(o, k.own, r.image) {
 				want[value.Scalar(o.Field.Get(r.image))] = true
 			}
 		}
@@ -577,8 +575,8 @@ func reached(k *known, st *model.Stage, rows []*known) (by []*known, ok, over bo
 	return of, len(of) > 0, false
 }
 
-// among reports whether another row is one of those that a row's status waits for.
-func among(o *model.Others, row, other value.Item) bool {
+// isAwaited reports whether another row is one of those that a row's status waits for.
+func isAwaited(o *model.Others, row, other value.Item) bool {
 	for i := range o.Key {
 		mine := o.Key[i].Expr.Const
 		if f := o.Key[i].Expr.Field; f != nil {
@@ -602,29 +600,30 @@ func afterAll(set []model.Assign, a, b *known) bool {
 			}
 			continue
 		}
-		return after(x, y)
+		return isLater(x, y)
 	}
 	return false
 }
 
-// after reports whether a is later than b: as times if both are times, else in order. A time
+// isLater reports whether a is later than b: as times if both are times, else in order. A time
 // comes after a text that is none.
-func after(a, b value.Value) bool {
+func isLater(a, b value.Value) bool {
 	s, errS := time.Parse(time.RFC3339, a.Text())
 	u, errU := time.Parse(time.RFC3339, b.Text())
-	switch {
-	case a.Kind() != b.Kind():
+	if a.Kind() != b.Kind() {
 		return a.Kind() > b.Kind()
-	case errS == nil && errU == nil && !s.Equal(u):
+	}
+	if errS == nil && errU == nil && !s.Equal(u) {
 		return s.After(u)
-	case a.Kind() == value.String && (errS == nil) != (errU == nil):
+	}
+	if a.Kind() == value.String && (errS == nil) != (errU == nil) {
 		return errS == nil
 	}
 	return value.Compare(a, b) > 0
 }
 
-// fail notes a failure.
-func (w *world) fail(class Class, what string, args ...any) {
+// addFailure notes a failure.
+func (w *world) addFailure(class Class, what string, args ...any) {
 	if len(w.failures) < 20 {
 		w.failures = append(w.failures, Failure{class, fmt.Sprintf(what, args...)})
 	}
@@ -633,7 +632,7 @@ func (w *world) fail(class Class, what string, args ...any) {
 // keptRows are the rows that have dead letters or parked effects.
 func (w *world) keptRows() map[string]bool {
 	kept := map[string]bool{}
-	for _, d := range w.kept() {
+	for _, d := range w.operatorLetters() {
 		if mt := w.base.tables[d.Table]; mt != nil {
 			key, _ := mt.KeyOf(d.Key)
 			kept[refName(store.Ref{Table: mt.Name, Key: key})] = true
@@ -642,17 +641,17 @@ func (w *world) keptRows() map[string]bool {
 	return kept
 }
 
-// wrong notes a row or a document that is not as it must be.
-func (t *truth) wrong(name string, class Class, what string, args ...any) {
+// noteWrong notes a row or a document that is not as it must be.
+func (t *truth) noteWrong(name string, class Class, what string, args ...any) {
 	if t.differ == nil {
-		t.fail(class, what, args...)
+		t.addFailure(class, what, args...)
 		return
 	}
 	t.differ[name] = true
 }
 
-// state compares every row of the store with the truth, in both directions.
-func (t *truth) state() {
+// compareRows compares every row of the store with the truth, in both directions.
+func (t *truth) compareRows() {
 	kept := t.keptRows()
 	for _, name := range t.order {
 		k := t.rows[name]
@@ -661,11 +660,11 @@ func (t *truth) state() {
 			continue
 		}
 		if row == nil {
-			t.wrong(name, Lost, "lost: %s is not there, should be %s", name, plain(k.image))
+			t.noteWrong(name, Lost, "lost: %s is not there, should be %s", name, plainText(k.image))
 			continue
 		}
-		have := theirs(row)
-		if t.trims.gaps() || t.built { // no row says what a deleted row had last
+		have := ownAttributes(row)
+		if t.trims.hasGaps() || t.built { // no row has the last values of a deleted one
 			for _, a := range k.last {
 				k.image = k.image.With(value.Attr{Name: a, Value: have.Get(a)})
 			}
@@ -677,34 +676,34 @@ func (t *truth) state() {
 			}
 		}
 		want := k.image
-		if k.entity != nil && k.entity.Derived { // what other programs put there is no matter
+		if k.entity != nil && k.entity.Derived { // rows that other programs put there do not matter
 			want = want.Filter(func(n string) bool { return n != ballast })
 		}
 		if !value.EqualItems(have, want) {
-			t.wrong(name, Reordered, "state: %s is %s, should be %s", name, differs(have, want), differs(want, have))
+			t.noteWrong(name, Reordered, "state: %s is %s, should be %s", name, difference(have, want), difference(want, have))
 		}
 	}
 	for _, mt := range t.model.Tables {
-		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
+		t.base.tables[mt.Name].eachRow(func(key store.Key, row value.Item) {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
 			e := mt.Classify(row)
-			if t.rows[name] == nil && !(e != nil && (e.SetOf() != nil || history(e))) {
-				t.wrong(name, Doubled, "invented: %s exists: %s", name, plain(row))
+			if t.rows[name] == nil && !(e != nil && (e.SetOf() != nil || isHistory(e))) {
+				t.noteWrong(name, Doubled, "invented: %s exists: %s", name, plainText(row))
 			}
 		})
 	}
 	if !t.built { // indexes are not built here
-		t.documents()
+		t.compareDocuments()
 	}
 	t.emptyLedgers()
 	if t.differ == nil {
-		t.uncomputed(kept)
+		t.compareUncomputed(kept)
 	}
 }
 
-// uncomputed compares the dead letters about values that cannot be computed with the rows, in
+// compareUncomputed compares the dead letters about values that cannot be computed with the rows, in
 // both directions.
-func (t *truth) uncomputed(kept map[string]bool) {
+func (t *truth) compareUncomputed(kept map[string]bool) {
 	t.overMax(kept)
 	said := map[string]bool{}
 	for _, e := range t.model.Entities {
@@ -720,21 +719,19 @@ func (t *truth) uncomputed(kept map[string]bool) {
 		}
 	}
 	for name, s := range t.members {
-		_, well := shown(s.entity, s)
+		_, well := shownValues(s.entity, s)
 		if !well {
 			t.counted["values that cannot be shown"]++
 		}
-		switch {
-		case kept[name]:
-		case well && said[name]:
-			t.fail(Doubled, "dead letter: what is derived on %s can be shown, and it is said that it cannot", name)
-		case !well && !said[name]:
-			t.fail(Lost, "dead letter: what is derived on %s cannot be shown, and nothing says so", name)
+		if well && said[name] && !kept[name] {
+			t.addFailure(Doubled, "dead letter: what is derived on %s can be shown, and it is said that it cannot", name)
+		} else if !well && !said[name] && !kept[name] {
+			t.addFailure(Lost, "dead letter: what is derived on %s cannot be shown, and nothing says so", name)
 		}
 		delete(said, name)
 	}
 	for name := range said {
-		t.fail(Doubled, "dead letter: nothing is derived on %s, and it is said that it cannot be shown", name)
+		t.addFailure(Doubled, "dead letter: nothing is derived on %s, and it is said that it cannot be shown", name)
 	}
 }
 
@@ -768,35 +765,35 @@ func (t *truth) overMax(kept map[string]bool) {
 			if strings.Contains(reason, stage+": ") {
 				named++
 			} else {
-				t.fail(Lost, "dead letter: %s of %s has more rows than its max, and nothing says so", stage, name)
+				t.addFailure(Lost, "dead letter: %s of %s has more rows than its max, and nothing says so", stage, name)
 			}
 		}
 		if n := strings.Count(reason, "the max of this step"); n > named {
-			t.fail(Doubled, "dead letter: of %s it is said that a status cannot be computed which can: %s", name, reason)
+			t.addFailure(Doubled, "dead letter: of %s it is said that a status cannot be computed which can: %s", name, reason)
 		}
 	}
 	for name := range said {
-		t.fail(Doubled, "dead letter: %s is not there, and it is said that its status cannot be computed", name)
+		t.addFailure(Doubled, "dead letter: %s is not there, and it is said that its status cannot be computed", name)
 	}
 }
 
-// differs is the part of one row that another row does not have.
-func differs(a, b value.Item) string {
+// difference is the part of one row that another row does not have.
+func difference(a, b value.Item) string {
 	var out value.Item
 	for _, x := range a {
 		if !value.Equal(x.Value, b.Get(x.Name)) {
 			out = append(out, x)
 		}
 	}
-	return plain(out)
+	return plainText(out)
 }
 
-// theirs is a row without what only weir reads.
-func theirs(row value.Item) value.Item {
+// ownAttributes is a row without the attributes that only weir reads.
+func ownAttributes(row value.Item) value.Item {
 	return row.Filter(func(name string) bool { return !owntable.IsOurs(name) })
 }
 
-func plain(it value.Item) string {
+func plainText(it value.Item) string {
 	s := string(value.AppendPlainItem(nil, it))
 	if len(s) > 600 {
 		return s[:600] + "…"
@@ -804,8 +801,8 @@ func plain(it value.Item) string {
 	return s
 }
 
-// sets notes what is tallied, for compareSets and uncomputed.
-func (t *truth) sets(all map[string]*sums) {
+// noteTallied notes the tallied values, for compareSets and compareUncomputed.
+func (t *truth) noteTallied(all map[string]*sums) {
 	t.members = all
 }
 
@@ -817,13 +814,13 @@ func (t *truth) compareSets() {
 			continue
 		}
 		have := map[string]map[string]bool{}
-		t.base.tables[e.Table.Name].each(func(key store.Key, row value.Item) {
+		t.base.tables[e.Table.Name].eachRow(func(key store.Key, row value.Item) {
 			if e.Table.Classify(row) != e {
 				return
 			}
 			root, _, ok := e.LeafPath(key)
 			if !ok {
-				t.fail(Doubled, "set: %s is none of a set's rows", refName(store.Ref{Table: e.Table.Name, Key: key}))
+				t.addFailure(Doubled, "set: %s is none of a set's rows", refName(store.Ref{Table: e.Table.Name, Key: key}))
 				return
 			}
 			name := refName(store.Ref{Table: e.Table.Name, Key: root})
@@ -832,7 +829,7 @@ func (t *truth) compareSets() {
 			}
 			for _, el := range row.Get(set.Attr).Elements() {
 				if m := value.Scalar(el.Value); have[name][m] {
-					t.wrong(name, Doubled, "set: %s has %q twice", name, m)
+					t.noteWrong(name, Doubled, "set: %s has %q twice", name, m)
 				} else {
 					have[name][m] = true
 				}
@@ -841,21 +838,21 @@ func (t *truth) compareSets() {
 		for name, s := range t.members {
 			for m := range s.values[set] {
 				if !have[name][m] {
-					t.wrong(name, Lost, "set: %s has no %q", name, m)
+					t.noteWrong(name, Lost, "set: %s has no %q", name, m)
 				}
 				delete(have[name], m)
 			}
 		}
 		for name, rest := range have {
 			for m := range rest {
-				t.wrong(name, Doubled, "set: %s has %q, and no row says so", name, m)
+				t.noteWrong(name, Doubled, "set: %s has %q, and no row says so", name, m)
 			}
 		}
 	}
 }
 
-// documents compares the index with the rows.
-func (t *truth) documents() {
+// compareDocuments compares the index with the rows.
+func (t *truth) compareDocuments() {
 	want := map[string]search.Document{}
 	for _, name := range t.order {
 		k := t.rows[name]
@@ -863,16 +860,16 @@ func (t *truth) documents() {
 			continue
 		}
 		for _, s := range k.entity.Search {
-			if !holds(s.Where, k.image) {
+			if !passesTests(s.Where, k.image) {
 				continue
 			}
 			d := search.Document{Index: t.model.Name + "-" + s.Name, ID: search.ID(k.key), Values: map[string]value.Value{}}
 			for _, f := range s.Text {
-				d.Text = texts(d.Text, get(f, k.image))
+				d.Text = appendTexts(d.Text, fieldValue(f, k.image))
 			}
 			for _, f := range slices.Concat(s.Filters, s.Sorts) {
-				if v := get(f, k.image); !v.IsMissing() {
-					d.Values[f.Name] = indexed(s.Of, f.Name, v)
+				if v := fieldValue(f, k.image); !v.IsMissing() {
+					d.Values[f.Name] = indexedValue(s.Of, f.Name, v)
 				}
 			}
 			if d.Check() == nil {
@@ -882,25 +879,25 @@ func (t *truth) documents() {
 	}
 	for name, d := range t.index.docs {
 		if w, ok := want[name]; ok && (d.Deleted || !slices.Equal(d.Text, w.Text) || !sameValues(d.Values, w.Values)) {
-			t.wrong(name, Reordered, "search: %q is %v %q %v, should be %q %v", name, d.Deleted, d.Text, d.Values, w.Text, w.Values)
+			t.noteWrong(name, Reordered, "search: %q is %v %q %v, should be %q %v", name, d.Deleted, d.Text, d.Values, w.Text, w.Values)
 		} else if !ok && !d.Deleted {
-			t.wrong(name, Doubled, "search: %q is found, and should not be", name)
+			t.noteWrong(name, Doubled, "search: %q is found, and should not be", name)
 		}
 		delete(want, name)
 	}
 	for name := range want {
-		t.wrong(name, Lost, "search: %q is not found", name)
+		t.noteWrong(name, Lost, "search: %q is not found", name)
 	}
 }
 
-// indexed is a value of a filter or a sort as documents have it: a time is the seconds since 100,000,000,000 seconds
+// indexedValue is a value of a filter or a sort as documents have it: a time is the seconds since 100,000,000,000 seconds
 // before 1970, in twelve digits, with all of its decimals.
-func indexed(e *model.Entity, name string, v value.Value) value.Value {
+func indexedValue(e *model.Entity, name string, v value.Value) value.Value {
 	a := e.Attribute(name)
 	if a == nil || a.Type != model.TypeTime {
 		return v
 	}
-	at := instant(v)
+	at := instantSeconds(v)
 	if at == nil {
 		return v
 	}
@@ -921,25 +918,25 @@ func sameValues(a, b map[string]value.Value) bool {
 	return true
 }
 
-// texts appends all strings and numbers inside a value, in order.
-func texts(out []string, v value.Value) []string {
+// appendTexts appends all strings and numbers inside a value, in order.
+func appendTexts(out []string, v value.Value) []string {
 	switch v.Kind() {
 	case value.String, value.Number:
 		return append(out, v.Text())
 	case value.Map:
 		for _, a := range v.Item() {
-			out = texts(out, a.Value)
+			out = appendTexts(out, a.Value)
 		}
 	case value.List, value.StringSet, value.NumberSet:
 		for _, el := range v.Elements() {
-			out = texts(out, el.Value)
+			out = appendTexts(out, el.Value)
 		}
 	}
 	return out
 }
 
-// past compares history with one pass over what the application did.
-func (t *truth) past() {
+// compareHistory compares history with one pass over the acts of the application.
+func (t *truth) compareHistory() {
 	want, may := map[string]*known{}, map[string]*known{}
 	for _, d := range t.deeds {
 		if d.moved {
@@ -956,8 +953,8 @@ func (t *truth) past() {
 			}
 			d.event = event
 			if r.Subscribers != nil {
-				t.tell(r, image, d, want, may)
-			} else if k, ok := t.made(r, image, d); ok {
+				t.tellFollowers(r, image, d, want, may)
+			} else if k, ok := t.makeRow(r, image, d); ok {
 				want[k.name()] = k
 			}
 		}
@@ -965,20 +962,22 @@ func (t *truth) past() {
 	kept := t.keptRows()
 	for name, k := range want {
 		row := t.base.tables[k.table.Name].get(k.key)
-		t.shows(k)
-		switch have := theirs(row); {
-		case t.touched[name] || row == nil && kept[name]:
-		case row == nil:
-			t.fail(Lost, "history: %s is not there, should be %s", name, plain(k.image))
-		case !value.EqualItems(have, k.image):
-			t.fail(Reordered, "history: %s is %s, should be %s", name, differs(have, k.image), differs(k.image, have))
+		t.showFollowed(k)
+		have := ownAttributes(row)
+		if t.touched[name] || row == nil && kept[name] {
+			continue
+		}
+		if row == nil {
+			t.addFailure(Lost, "history: %s is not there, should be %s", name, plainText(k.image))
+		} else if !value.EqualItems(have, k.image) {
+			t.addFailure(Reordered, "history: %s is %s, should be %s", name, difference(have, k.image), difference(k.image, have))
 		}
 	}
 	for _, mt := range t.model.Tables {
-		t.base.tables[mt.Name].each(func(key store.Key, row value.Item) {
+		t.base.tables[mt.Name].eachRow(func(key store.Key, row value.Item) {
 			name := refName(store.Ref{Table: mt.Name, Key: key})
-			if e := mt.Classify(row); e != nil && history(e) && want[name] == nil && may[name] == nil && !t.touched[name] {
-				t.fail(Doubled, "history: %s exists, and nothing was done that made it: %s", name, plain(row))
+			if e := mt.Classify(row); e != nil && isHistory(e) && want[name] == nil && may[name] == nil && !t.touched[name] {
+				t.addFailure(Doubled, "history: %s exists, and nothing was done that made it: %s", name, plainText(row))
 			}
 		})
 	}
@@ -986,20 +985,24 @@ func (t *truth) past() {
 
 // historyEvent returns the event of a deed that a rule makes an entry of, "" for none, and the row that the entry is made from.
 func historyEvent(r *model.RowRule, d *deed, was, is *model.Entity) (event string, image value.Item) {
-	had, has := was == r.Source && holds(r.Where, d.was), is == r.Source && holds(r.Where, d.is)
-	switch {
-	case was == is && value.EqualItems(d.was, d.is):
+	if was == is && value.EqualItems(d.was, d.is) {
 		return "", nil
-	case has && was == r.Source && slices.Contains(r.Keep, "MODIFY"):
-		return "MODIFY", d.is
-	case has && was != r.Source && slices.Contains(r.Keep, "INSERT"):
-		return "INSERT", d.is
-	case had && d.is == nil && slices.Contains(r.Keep, "REMOVE"):
-		return "REMOVE", d.was
-	case has && !had && slices.Contains(r.Keep, "ENTER"):
-		return "ENTER", d.is
-	case had && !has && slices.Contains(r.Keep, "LEAVE"):
-		return "LEAVE", d.was
+	}
+	had, has := was == r.Source && passesTests(r.Where, d.was), is == r.Source && passesTests(r.Where, d.is)
+	for _, e := range []struct {
+		event    string
+		happened bool
+		image    value.Item
+	}{
+		{"MODIFY", has && was == r.Source, d.is},
+		{"INSERT", has && was != r.Source, d.is},
+		{"REMOVE", had && d.is == nil, d.was},
+		{"ENTER", has && !had, d.is},
+		{"LEAVE", had && !has, d.was},
+	} {
+		if e.happened && slices.Contains(r.Keep, e.event) {
+			return e.event, e.image
+		}
 	}
 	return "", nil
 }

@@ -7,11 +7,11 @@ import (
 	"weir/internal/value"
 )
 
-// recording writes the run's streams to files, as they are recorded, may damage the last
+// checkRecordings writes the run's streams to files, as they are recorded, may damage the last
 // record of a file, and reads the files. Every other record must be read as it was written.
 // In the place of the damaged one there may be up to three entries, as a byte that becomes
 // the end of a line splits it.
-func (w *world) recording() {
+func (w *world) checkRecordings() {
 	var all []events.Record
 	for _, mt := range w.model.Tables {
 		for _, s := range w.base.tables[mt.Name].shards {
@@ -20,13 +20,13 @@ func (w *world) recording() {
 	}
 	w.faults.over = false
 	half := len(all) / 2
-	w.recorded(all[:half])
-	w.recorded(all[half:])
+	w.checkRecording(all[:half])
+	w.checkRecording(all[half:])
 	w.faults.over = true
 }
 
-// recorded writes and reads one file.
-func (w *world) recorded(want []events.Record) {
+// checkRecording writes and reads one file.
+func (w *world) checkRecording(want []events.Record) {
 	if len(want) == 0 {
 		return
 	}
@@ -38,9 +38,9 @@ func (w *world) recorded(want []events.Record) {
 	}
 	damaged := true
 	switch {
-	case w.might(TornTail, 8):
+	case w.strikeWeighted(TornTail, 8):
 		file = file[:last+w.faults.dice.n(len(file)-last)]
-	case w.might(FlippedBits, 20):
+	case w.strikeWeighted(FlippedBits, 20):
 		at := last + w.faults.dice.n(len(file)-last-1)
 		file[at] ^= byte(1 + w.faults.dice.n(255))
 	default:
@@ -53,13 +53,13 @@ func (w *world) recorded(want []events.Record) {
 	n := 0
 	err := events.Read(bytes.NewReader(file), "the recording", func(e events.Entry) error {
 		if n < whole && (e.Bad != nil || !sameRecord(&e.Record, &want[n])) {
-			w.fail(Lost, "recording: record %d of %d, which is whole, is read as %v %+v", n+1, len(want), e.Bad, e.Record)
+			w.addFailure(Lost, "recording: record %d of %d, which is whole, is read as %v %+v", n+1, len(want), e.Bad, e.Record)
 		}
 		n++
 		return nil
 	})
 	if n < whole || n > whole+3 || err != nil && !damaged {
-		w.fail(Unaccounted, "recording: of %d records %d are read: %v", len(want), n, err)
+		w.addFailure(Unaccounted, "recording: of %d records %d are read: %v", len(want), n, err)
 	}
 }
 

@@ -18,42 +18,42 @@ import (
 	"weir/internal/value"
 )
 
-// recount runs verify: it must find nothing, and then exactly what was spoilt on purpose.
-func (w *world) recount() {
-	if len(w.kept()) > 0 { // verify reports what is kept
+// verifyAndSpoil runs verify: it must find nothing, and then exactly the value that was spoilt on purpose.
+func (w *world) verifyAndSpoil() {
+	if len(w.operatorLetters()) > 0 { // verify reports dead letters
 		return
 	}
-	if found := w.verify(); len(found) > 0 {
-		w.fail(Reordered, "verify: it finds %+v, where all is well", found[0])
+	if found := w.runVerify(); len(found) > 0 {
+		w.addFailure(Reordered, "verify: it finds %+v, where all is well", found[0])
 		return
 	}
 	d := newDice(w.seed, "spoil", 0)
 	for range 3 {
-		c := w.spoil(d)
+		c := w.spoilValue(d)
 		if c == nil {
 			continue
 		}
 		w.counted["spoilt"]++
 		w.counted["spoilt "+c.kind]++
 		mend := c.do()
-		found := w.verify()
+		found := w.runVerify()
 		for _, f := range found {
-			if !c.names(&f) {
-				w.fail(Reordered, "verify: it finds %+v, where nothing is wrong but %s", f, c.what)
+			if !c.isNamedBy(&f) {
+				w.addFailure(Reordered, "verify: it finds %+v, where nothing is wrong but %s", f, c.what)
 			}
 		}
-		if !slices.ContainsFunc(found, func(f scratch.Difference) bool { return c.names(&f) }) {
-			w.fail(Lost, "verify: it does not find %s", c.what)
+		if !slices.ContainsFunc(found, func(f scratch.Difference) bool { return c.isNamedBy(&f) }) {
+			w.addFailure(Lost, "verify: it does not find %s", c.what)
 		}
 		mend()
 	}
-	if found := w.verify(); len(found) > 0 {
-		w.fail(Reordered, "verify: it finds %+v, which was mended", found[0])
+	if found := w.runVerify(); len(found) > 0 {
+		w.addFailure(Reordered, "verify: it finds %+v, which was mended", found[0])
 	}
 }
 
-// verifier is the real verify, over the rows and documents of the run.
-func (w *world) verifier() *scratch.Verify {
+// newVerify is the real verify, over the rows and documents of the run.
+func (w *world) newVerify() *scratch.Verify {
 	v := &scratch.Verify{Model: w.model, Store: w.base, InMemory: true, Now: func() time.Time { return w.clock }}
 	if len(w.model.Searches) > 0 && !w.built { // indexes are not built here
 		v.Index = w.index
@@ -61,11 +61,11 @@ func (w *world) verifier() *scratch.Verify {
 	return v
 }
 
-// verify runs verify.
-func (w *world) verify() (found []scratch.Difference) {
-	err := w.verifier().Run(context.Background(), func(d scratch.Difference) { found = append(found, d) })
+// runVerify runs verify.
+func (w *world) runVerify() (found []scratch.Difference) {
+	err := w.newVerify().Run(context.Background(), func(d scratch.Difference) { found = append(found, d) })
 	if err != nil {
-		w.fail(Stuck, "verify: %v", err)
+		w.addFailure(Stuck, "verify: %v", err)
 	}
 	return found
 }
@@ -80,13 +80,13 @@ type spoilt struct {
 	do         func() (undo func())
 }
 
-// names reports whether a difference is about what was spoilt.
-func (s *spoilt) names(d *scratch.Difference) bool {
+// isNamedBy reports whether a difference is about the spoilt value.
+func (s *spoilt) isNamedBy(d *scratch.Difference) bool {
 	return s.row != "" && (d.Row == s.row || s.short != "" && strings.HasPrefix(d.Row, s.short)) || s.row == "" && d.Derivation == s.derivation
 }
 
-// spoil replaces a row, or deletes it if row is nil.
-func (t *table) spoil(kind string, k store.Key, row value.Item) spoilt {
+// spoilRow replaces a row, or deletes it if row is nil.
+func (t *table) spoilRow(kind string, k store.Key, row value.Item) spoilt {
 	name := t.Name + " " + string(value.AppendPlainItem(nil, t.Item(k)))
 	return spoilt{kind: kind, what: kind + " of " + name, row: name, do: func() func() {
 		old := t.get(k)
@@ -98,24 +98,24 @@ func (t *table) spoil(kind string, k store.Key, row value.Item) spoilt {
 // wrong is a number that no sum comes to.
 var wrong = value.OfInt(7777777)
 
-// spoil chooses one derived value to be made wrong without a record. It first chooses the
+// spoilValue chooses one derived value to be made wrong without a record. It first chooses the
 // kind, so that each kind is as likely as the others.
-func (w *world) spoil(d *dice) *spoilt {
+func (w *world) spoilValue(d *dice) *spoilt {
 	all := map[string][]spoilt{}
 	add := func(s spoilt) { all[s.kind] = append(all[s.kind], s) }
 	for _, mt := range w.model.Tables {
 		t := w.base.tables[mt.Name]
-		t.each(func(k store.Key, row value.Item) {
+		t.eachRow(func(k store.Key, row value.Item) {
 			if e := mt.Classify(row); e != nil {
 				w.spoilRow(t, e, k, row, add)
 			}
 		})
 	}
 	t := w.base.tables[owntable.TableName]
-	t.each(func(k store.Key, row value.Item) {
+	t.eachRow(func(k store.Key, row value.Item) {
 		for _, a := range row {
 			if strings.HasPrefix(k.Partition.Text(), owntable.Ledgers(w.model.Name)) && strings.HasPrefix(a.Name, owntable.SumAccumulator("")) {
-				s := t.spoil("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
+				s := t.spoilRow("sum", k, row.With(value.Attr{Name: a.Name, Value: wrong}))
 				s.row, s.derivation = "", "ledger "+a.Name
 				add(s)
 			}
@@ -133,57 +133,58 @@ func (w *world) spoil(d *dice) *spoilt {
 // spoilRow adds the values derived on a row that can be made wrong.
 func (w *world) spoilRow(t *table, e *model.Entity, k store.Key, row value.Item, add func(spoilt)) {
 	for _, y := range e.Values {
-		switch {
-		case y.Hidden:
-		case !y.IsSet():
-			add(t.spoil(y.Kind.Keyword, k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
-		case row.Has(y.Attr):
+		if y.Hidden {
+			continue
+		}
+		if !y.IsSet() {
+			add(t.spoilRow(y.Kind.Keyword, k, row.With(value.Attr{Name: y.Attr, Value: wrong})))
+		} else if row.Has(y.Attr) {
 			root, _, _ := e.LeafPath(k)
 			named := func(s spoilt) {
 				ref := store.Ref{Table: t.Name, Key: root}
 				s.row, s.short = runner.RowText(w.model, ref), owntable.RowText(ref)
 				add(s)
 			}
-			named(t.spoil("part of a set", k, nil))
+			named(t.spoilRow("part of a set", k, nil))
 			v, _ := value.OfElements(row.Get(y.Attr).Kind(), row.Get(y.Attr).Elements()[1:])
 			if row.Get(y.Attr).Len() > 1 {
-				named(t.spoil("member of a set", k, row.With(value.Attr{Name: y.Attr, Value: v})))
+				named(t.spoilRow("member of a set", k, row.With(value.Attr{Name: y.Attr, Value: v})))
 			}
 		}
 	}
 	for _, s := range e.Statuses {
 		if row.Get(owntable.Own).Item().Get(s.Attr.Name).IsMissing() {
-			continue // what stands there is the application's
+			continue // the value there is the application's
 		}
-		add(t.spoil("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
+		add(t.spoilRow("status", k, row.With(value.Attr{Name: s.Attr.Name, Value: value.OfString("77")})))
 	}
 	for _, l := range e.Latest {
 		for i, name := range l.Attributes() {
 			if e.Attribute(name) != nil && e.Group == nil && row.Get(owntable.Own).Item().Get(name).IsMissing() {
 				continue
 			}
-			s := t.spoil("latest", k, row.With(value.Attr{Name: name, Value: value.OfString("77")}))
+			s := t.spoilRow("latest", k, row.With(value.Attr{Name: name, Value: value.OfString("77")}))
 			if s.derivation = l.Name; i > 0 {
 				s.derivation += " " + name
 			}
 			add(s)
 		}
 	}
-	if !e.Derived || e.SetOf() != nil || history(e) {
+	if !e.Derived || e.SetOf() != nil || isHistory(e) {
 		return
 	}
 	if e.Group != nil {
-		add(t.spoil("row of a group gone", k, nil))
+		add(t.spoilRow("row of a group gone", k, nil))
 		for _, w := range e.Where {
-			add(t.spoil("word of a group", k, row.With(value.Attr{Name: w.Field.Attr, Value: value.OfString("77")})))
+			add(t.spoilRow("word of a group", k, row.With(value.Attr{Name: w.Field.Attr, Value: value.OfString("77")})))
 		}
 		return
 	}
-	add(t.spoil("copy gone", k, nil))
+	add(t.spoilRow("copy gone", k, nil))
 	for _, r := range e.MadeBy {
 		for _, f := range r.Fields {
-			if e.Attribute(f.Name) != nil && !inKey(e, f.Name) && !stamped(e, f.Name) && f.Expr.Follow == nil {
-				add(t.spoil("copy", k, row.With(value.Attr{Name: f.Name, Value: value.OfString("77")})))
+			if e.Attribute(f.Name) != nil && !inKey(e, f.Name) && !isStamped(e, f.Name) && f.Expr.Follow == nil {
+				add(t.spoilRow("copy", k, row.With(value.Attr{Name: f.Name, Value: value.OfString("77")})))
 			}
 		}
 	}
@@ -232,15 +233,15 @@ func (w *world) spoilFollower(list string, entry value.Item, add func(spoilt)) {
 		return // nor does weir know the last value any more
 	}
 	kind := "followed"
-	if history(e) {
+	if isHistory(e) {
 		kind = "followed by history"
 	}
-	s := t.spoil(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
+	s := t.spoilRow(kind, key, row.With(value.Attr{Name: attr, Value: value.OfString("77")}))
 	add(s)
 }
 
 // keepsUntold reports whether an attribute keeps the value of a row that is gone, and the row does not say itself which row that
-// was: verify takes what it shows for the last value.
+// was: verify takes the value that it shows for the last one.
 func keepsUntold(e *model.Entity, attr string, row value.Item) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool {
 		return slices.ContainsFunc(r.Fields, func(a model.Assign) bool {
@@ -279,14 +280,14 @@ func (w *world) spoilDocuments(add func(spoilt)) {
 
 // documentRow is the row of a document, as verify prints it.
 func (w *world) documentRow(index, id string) string {
-	if ref, ok := w.documented(index, id); ok {
+	if ref, ok := w.documentedRow(index, id); ok {
 		return runner.RowText(w.model, ref)
 	}
 	return id
 }
 
-// documented is the row of a document.
-func (w *world) documented(index, id string) (store.Ref, bool) {
+// documentedRow is the row of a document.
+func (w *world) documentedRow(index, id string) (store.Ref, bool) {
 	for _, s := range w.model.Searches {
 		if key, err := search.ParseID(id); err == nil && document.IndexName(w.model, s) == index {
 			return store.Ref{Table: s.Of.Table.Name, Key: key}, true

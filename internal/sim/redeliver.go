@@ -6,15 +6,15 @@ import (
 	"weir/internal/reader"
 )
 
-// redeliver makes a process apply records that others have applied, or are applying, like a
+// redeliverRecords makes a process apply records that others have applied, or are applying, like a
 // process that read them long ago.
-func (w *world) redeliver() {
+func (w *world) redeliverRecords() {
 	read := w.clock
 	var pages []reader.Page
 	for range 1 + w.sched.n(3) {
 		t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 		s := pick(w.sched, t.shards)
-		at := s.upTo(w.place(t, s))
+		at := s.upTo(w.appliedPosition(t, s))
 		if at == 0 {
 			continue
 		}
@@ -29,14 +29,14 @@ func (w *world) redeliver() {
 	if w.way == byReader { // less can be delivered again
 		times = 6
 	}
-	if len(pages) == 0 || !w.might(Redelivery, times) {
+	if len(pages) == 0 || !w.strikeWeighted(Redelivery, times) {
 		return
 	}
-	n := w.start()
-	n.fiber("again", func(f *fiber) error {
+	n := w.startProcess()
+	n.startFiber("again", func(f *fiber) error {
 		f.pause()
 		f.began = w.base.writes
-		r := n.runner(f)
+		r := n.newRunner(f)
 		return (&reader.Follower{Runner: r}).NewStepper().ApplyAgain(context.Background(), read, pages)
 	})
 }

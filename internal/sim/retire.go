@@ -11,6 +11,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/owntable"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -40,17 +41,17 @@ const (
 	retiredAtOnce  = 3    // derivations
 )
 
-// removals is what some runs with a removal must come to.
+// removals are states that some runs with a removal must reach.
 var removals = []string{removes, removesBuilt, removesAll, removesBeside, removersKilled, removersPaused, removersTwo, removalsEnd, removalRefuses}
 
-// removal is what is removed in a run.
+// removal names the derivations that a run removes.
 type removal struct {
 	earlier *model.Model
 	gone    []string // derivations that the later model does not have, sorted; nil in a run without a removal
 	unbuilt bool     // they are live from the stream, and nothing is built
 }
 
-// removalOf returns the model that a run of a model ends with, and what is removed.
+// removalOf returns the model that a run of a model ends with, and the removal.
 func removalOf(m *model.Model, seed uint64) (*model.Model, removal) {
 	d := newDice(seed, "retire "+m.Name, 0)
 	if !d.chance(0.3) {
@@ -72,10 +73,10 @@ func laterOf(d *dice, m *model.Model) (later *model.Model, gone []string, ok boo
 		if isSearch(x.Name) || x.History || len(gone) >= retiredAtOnce {
 			continue
 		}
-		if next, ok := without(later, &x); ok {
+		if next, ok := withoutDerivation(later, &x); ok {
 			later = next
 		}
-		gone = lacking(m, later)
+		gone = derivationsLacking(m, later)
 		if d.chance(0.3) && len(gone) > 0 {
 			break
 		}
@@ -83,9 +84,9 @@ func laterOf(d *dice, m *model.Model) (later *model.Model, gone []string, ok boo
 	return later, gone, len(gone) > 0
 }
 
-// without returns a model without a derivation, and without what only this derivation needs. ok is false if the rest is no
+// withoutDerivation returns a model without a derivation, and without what only this derivation needs. ok is false if the rest is no
 // model, or derives something otherwise.
-func without(m *model.Model, d *model.Derivation) (*model.Model, bool) {
+func withoutDerivation(m *model.Model, d *model.Derivation) (*model.Model, bool) {
 	_, attr, _ := strings.Cut(d.Name, ".")
 	at := []string{"derive", d.Name}
 	for _, also := range [][][]string{{{"entities", d.Into}}, {{"entities", d.Into, "attributes", attr}}, nil} {
@@ -103,7 +104,7 @@ func without(m *model.Model, d *model.Derivation) (*model.Model, bool) {
 		changed := slices.ContainsFunc(next.Derivations(), func(n model.Derivation) bool {
 			return !slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == n.Name && o.Hash == n.Hash })
 		})
-		if history := slices.ContainsFunc(lacking(m, next), func(name string) bool {
+		if history := slices.ContainsFunc(derivationsLacking(m, next), func(name string) bool {
 			return slices.ContainsFunc(m.Derivations(), func(o model.Derivation) bool { return o.Name == name && (o.History || isSearch(name)) })
 		}); !changed && !history {
 			return next, true
@@ -117,8 +118,8 @@ func isSearch(name string) bool {
 	return is
 }
 
-// lacking returns the derivations of a model that a later one does not have.
-func lacking(m, later *model.Model) (names []string) {
+// derivationsLacking returns the derivations of a model that a later one does not have.
+func derivationsLacking(m, later *model.Model) (names []string) {
 	for _, d := range m.Derivations() {
 		if !slices.ContainsFunc(later.Derivations(), func(l model.Derivation) bool { return l.Name == d.Name }) {
 			names = append(names, d.Name)
@@ -128,45 +129,46 @@ func lacking(m, later *model.Model) (names []string) {
 	return names
 }
 
-// retires lets a newer program take over that lacks some derivations, and removes what these have shown.
-func (b *builds) retires() {
+// retireDerivations lets a newer program take over that lacks some derivations, and removes their values.
+func (b *builds) retireDerivations() {
 	start := func(what string, with *model.Model) {
 		b.program = with
-		if err := b.alone(what, func(r *runner.Runner) error { return r.Start(context.Background()) }); !errors.Is(err, catalog.ErrRefused) {
-			b.fail(Reordered, "retire: %s is not refused: %v", what, err)
+		if err := b.runAlone(what, func(r *runner.Runner) error { return r.Start(context.Background()) }); !errors.Is(err, catalog.ErrRefused) {
+			b.addFailure(Reordered, "retire: %s is not refused: %v", what, err)
 		}
 	}
-	if b.unwritten() { // then what is retired may be derived again
+	if b.isUnwritten() { // then retired values may be derived again
 		return
 	}
 	b.faults.over, b.calm = true, true // these commands are done by hand, until they succeed
-	switch err := b.alone("a program with what goes", func(r *runner.Runner) error { return r.Start(context.Background()) }); {
-	case errors.Is(err, catalog.ErrRefused): // the catalog is lost, or was never written
-		return
-	case err != nil:
-		b.fail(Stuck, "retire: before it, a program does not start: %v", err)
+	err := b.runAlone("a program with what goes", func(r *runner.Runner) error { return r.Start(context.Background()) })
+	if errors.Is(err, catalog.ErrRefused) { // the catalog is lost, or was never written
 		return
 	}
-	b.counts()
+	if err != nil {
+		b.addFailure(Stuck, "retire: before it, a program does not start: %v", err)
+		return
+	}
+	b.countRemoved()
 	start("a program that lacks what is live", b.model)
-	err := b.alone("retire", func(r *runner.Runner) error {
+	err = b.runAlone("retire", func(r *runner.Runner) error {
 		_, err := r.Catalog.Retire(context.Background(), false)
 		return err
 	})
 	if err != nil {
-		b.fail(Stuck, "retire: %v", err)
+		b.addFailure(Stuck, "retire: %v", err)
 		return
 	}
 	b.base.durable() // the command has ended
 	start("a program with what is retired", b.removal.earlier)
 	b.program, b.names, b.again = b.model, buildsOf(b.model), false
 	for range 3 {
-		b.does() // what runs with the earlier model meets these, and is refused
+		b.doNextAct() // programs with the earlier model meet these, and are refused
 	}
 	b.faults.over, b.calm = false, false
-	b.rough(removalTurns / 6)
+	b.runRough(removalTurns / 6)
 	b.allDie()
-	if b.removed("within the hour", func(each []*build.Removed) bool {
+	if b.settleRemovals("within the hour", func(each []*build.Removed) bool {
 		return !slices.ContainsFunc(each, func(r *build.Removed) bool { return r.Why == "" })
 	}); len(b.failures) > 0 {
 		return
@@ -175,29 +177,29 @@ func (b *builds) retires() {
 	b.base.durable()
 	b.acts += 15
 	b.removing = true
-	b.rough(removalTurns)
+	b.runRough(removalTurns)
 	b.faults.over, b.calm = true, true
-	for _, n := range b.builders() {
-		n.die()
+	for _, n := range b.builderNodes() {
+		n.killProcess()
 	}
 	b.settle()
 	b.app.copies = nil // the application puts nothing of before any more
-	b.removed("in the end", func(each []*build.Removed) bool {
+	b.settleRemovals("in the end", func(each []*build.Removed) bool {
 		return !slices.ContainsFunc(each, func(r *build.Removed) bool { return r.Why != "" })
 	})
 	b.settle()
-	if b.judged("after the removal") {
+	if b.judgeState("after the removal") {
 		b.nothingLeft()
 	}
-	for _, d := range b.verify() {
-		if d.Derivation != "dead letter" && len(b.failures) == 0 && len(b.kept()) == 0 { // these stay until they are discarded
-			b.fail(Reordered, "verify: after the removal it finds %+v", d)
+	for _, d := range b.runVerify() {
+		if d.Derivation != "dead letter" && len(b.failures) == 0 && len(b.operatorLetters()) == 0 { // these stay until they are discarded
+			b.addFailure(Reordered, "verify: after the removal it finds %+v", d)
 		}
 	}
 }
 
-// unwritten reports whether nothing was written to the tables that what goes is derived from.
-func (b *builds) unwritten() bool {
+// isUnwritten reports whether nothing was written to the sources of the retired derivations.
+func (b *builds) isUnwritten() bool {
 	return !slices.ContainsFunc(b.removal.earlier.Derivations(), func(d model.Derivation) bool {
 		return slices.Contains(b.removal.gone, d.Name) && slices.ContainsFunc(d.Reads, func(t string) bool {
 			return slices.ContainsFunc(b.base.tables[t].shards, func(s *shard) bool { return len(s.records) > 0 })
@@ -205,8 +207,8 @@ func (b *builds) unwritten() bool {
 	})
 }
 
-// counts counts what the run removes.
-func (b *builds) counts() {
+// countRemoved counts the kinds of removals of the run.
+func (b *builds) countRemoved() {
 	b.counted[removes]++
 	if len(b.shownBuilds()) > 0 {
 		b.counted[removesBuilt]++
@@ -214,11 +216,12 @@ func (b *builds) counts() {
 	was := b.removal.earlier
 	for _, e := range was.Entities {
 		for _, v := range e.Values {
-			switch now := b.model.Entity(e.Name); {
-			case !slices.Contains(b.removal.gone, v.Name):
-			case now == nil || len(now.Values) == 0 && !now.IsRecomputed():
+			if !slices.Contains(b.removal.gone, v.Name) {
+				continue
+			}
+			if now := b.model.Entity(e.Name); now == nil || len(now.Values) == 0 && !now.IsRecomputed() {
 				b.counted[removesAll]++
-			default:
+			} else {
 				b.counted[removesBeside]++
 			}
 		}
@@ -230,31 +233,28 @@ func (b *builds) counts() {
 	}
 }
 
-// removed lets a remover that nothing hinders do all that it can, and fails unless what it decided is as it must be.
-func (b *builds) removed(when string, is func(each []*build.Removed) bool) {
+// settleRemovals lets a remover that nothing hinders do all that it can, and fails unless its decisions are as they must be.
+func (b *builds) settleRemovals(when string, is func(each []*build.Removed) bool) {
 	b.faults.over, b.calm = true, true
 	var each []*build.Removed
 	var err error
 	for range buildTries {
-		if err = b.alone("the last remover", func(r *runner.Runner) (err error) {
-			each, err = b.remove(r)
+		if err = b.runAlone("the last remover", func(r *runner.Runner) (err error) {
+			each, err = b.runRemover(r)
 			return err
 		}); err == nil {
 			break
 		}
 	}
 	if err != nil || len(each) == 0 || !is(each) {
-		var as []build.Removed
-		for _, r := range each {
-			as = append(as, *r)
-		}
-		b.fail(Stuck, "retire: the removal %s is %+v: %v", when, as, err)
+		as := seq.Map(each, func(r *build.Removed) build.Removed { return *r })
+		b.addFailure(Stuck, "retire: the removal %s is %+v: %v", when, as, err)
 	}
 }
 
-// remove does all that a remover can do now.
-func (b *builds) remove(r *runner.Runner) (each []*build.Removed, err error) {
-	x := &build.Removal{Builder: b.over(r), Only: b.removal.gone}
+// runRemover does all that a remover can do now.
+func (b *builds) runRemover(r *runner.Runner) (each []*build.Removed, err error) {
+	x := &build.Removal{Builder: b.newBuilder(r), Only: b.removal.gone}
 	if each, err = x.Begin(context.Background()); err != nil {
 		return nil, err
 	}
@@ -264,21 +264,21 @@ func (b *builds) remove(r *runner.Runner) (each []*build.Removed, err error) {
 	return each, err
 }
 
-// nothingLeft compares weir's own table with what the later model derives.
+// nothingLeft compares weir's own table with the derivations of the later model.
 func (b *builds) nothingLeft() {
-	b.base.tables[owntable.TableName].each(func(key store.Key, row value.Item) {
+	b.base.tables[owntable.TableName].eachRow(func(key store.Key, row value.Item) {
 		if what := b.ofRetired(key.Partition.Text(), key.Sort.Text()); what != "" {
-			b.fail(Doubled, "retire: %s is left of %s: %s", what, strings.Join(b.removal.gone, ", "), refName(store.Ref{Table: owntable.TableName, Key: key}))
+			b.addFailure(Doubled, "retire: %s is left of %s: %s", what, strings.Join(b.removal.gone, ", "), refName(store.Ref{Table: owntable.TableName, Key: key}))
 		}
 	})
 	for _, is := range b.catalogRow().Builds {
 		if !b.model.CanBuild(is.Entity) {
-			b.fail(Doubled, "retire: a build is left of %s", is.Entity)
+			b.addFailure(Doubled, "retire: a build is left of %s", is.Entity)
 		}
 	}
 }
 
-// ofRetired says what a row of the own table is of what is retired alone; "" for nothing.
+// ofRetired names the kind of a row of the own table that belongs to retired derivations alone; "" for none.
 func (b *builds) ofRetired(partition, sort string) string {
 	kind, rest, _ := strings.Cut(partition, "|")
 	name, rest, _ := strings.Cut(rest, "|")
@@ -305,15 +305,15 @@ func (b *builds) ofRetired(partition, sort string) string {
 				return (len(e.Values) > 0 || e.IsRecomputed()) && e.CanBe(row) && (kind != owntable.KindValue || countsValue(e, sort))
 			})
 		}
-		if counts(b.removal.earlier) && !counts(b.model) && (kind != owntable.KindMark || !b.expires(partition, sort)) {
+		if counts(b.removal.earlier) && !counts(b.model) && (kind != owntable.KindMark || !b.hasTTL(partition, sort)) {
 			return "a " + kind
 		}
 	}
 	return ""
 }
 
-// expires reports whether a row of the own table has a TTL.
-func (b *builds) expires(partition, sort string) bool {
+// hasTTL reports whether a row of the own table has a TTL.
+func (b *builds) hasTTL(partition, sort string) bool {
 	return b.base.tables[owntable.TableName].get(store.Key{Partition: value.OfString(partition), Sort: value.OfString(sort)}).Has(owntable.Expiry)
 }
 

@@ -45,52 +45,50 @@ type Outcome struct {
 func Run(m *model.Model, seed uint64, o Options) Outcome {
 	w := newWorld(m, seed, o)
 	w.days = newDice(seed, "days", 0).chance(0.15)
-	w.migrates()
-	acts := w.rough(o)
+	w.enableMigrations()
+	acts := w.runRough(o)
 	w.settle()
 	w.laterOn()
 	w.lastWord()
-	w.heal()
-	switch {
-	case len(w.failures) > 0:
-	case w.trims.gaps():
-		w.drift()
-		w.accounts()
-	default:
-		w.judge()
+	w.retryLetters()
+	if len(w.failures) > 0 {
+		return w.finishRun(acts)
 	}
-	if len(w.failures) == 0 && !w.trims.gaps() {
-		w.recount()
-		w.again()
-		w.recording()
-		w.machine()
+	if w.trims.hasGaps() {
+		w.compareDrift()
+		w.checkCounts()
+	} else if w.judgeAll(); len(w.failures) == 0 {
+		w.verifyAndSpoil()
+		w.replayTwice()
+		w.checkRecordings()
+		w.replayOnDisk()
 	}
-	return w.outcome(acts)
+	return w.finishRun(acts)
 }
 
-// outcome ends all processes, and is what the run came to.
-func (w *world) outcome(acts int) Outcome {
+// finishRun ends all processes and returns the outcome of the run.
+func (w *world) finishRun(acts int) Outcome {
 	out := Outcome{
-		Seed: w.seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairs(), Counted: w.counted,
-		Trace: w.trace.Sum64(), Records: w.records(), strikes: w.faults.log,
+		Seed: w.seed, Failures: w.failures, Acts: acts, Faults: w.faults.struck, Pairs: w.faults.pairsStruck(), Counted: w.counted,
+		Trace: w.trace.Sum64(), Records: w.countRecords(), strikes: w.faults.log,
 	}
 	w.allDie()
 	return out
 }
 
-// run does one run, of the kind that the options say.
-func (o Options) run(m *model.Model, seed uint64) Outcome {
-	switch {
-	case o.Builds:
+// runKind does one run, of the kind that the options say.
+func (o Options) runKind(m *model.Model, seed uint64) Outcome {
+	if o.Builds {
 		return RunBuilds(m, seed, o)
-	case o.Bulk:
+	}
+	if o.Bulk {
 		return RunBulk(m, seed, o)
 	}
 	return Run(m, seed, o)
 }
 
-// rough is the part of a run in which faults strike.
-func (w *world) rough(o Options) (acts int) {
+// runRough is the part of a run in which faults strike.
+func (w *world) runRough(o Options) (acts int) {
 	d := newDice(w.seed, "length", 0)
 	acts = 20 + d.n(60)
 	if o.Acts > 0 {
@@ -103,7 +101,7 @@ func (w *world) rough(o Options) (acts int) {
 	}
 	act := func() {
 		if next < acts && !o.Skip[next] {
-			w.app.act(next)
+			w.app.doAct(next)
 		}
 		next++
 	}
@@ -111,49 +109,37 @@ func (w *world) rough(o Options) (acts int) {
 	w.faults.spells = newSpells(w.seed)
 	for turn := 0; turn < 6000 && len(w.failures) == 0; turn++ {
 		if w.way == byReader {
-			w.faults.turn()
+			w.faults.nextTurn()
 		}
 		if away && next >= acts/2 {
 			away = false
-			w.absence(func() {
+			w.leaveAlone(func() {
 				for range 10 {
 					act()
 				}
 			})
 		}
-		switch u := w.sched.n(100); {
-		case u < every || w.app.tempted():
+		if u := w.sched.n(100); u < every || w.app.isTempted() {
 			act()
-		case u < 12:
-			w.show()
-		case u < 15:
-			w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
-			if w.days && w.sched.chance(0.1) {
-				w.leap(30 * time.Hour)
-			}
-		case u < 16:
-			w.app.sweep(w.sched)
-			w.outlive()
-		case u < 17:
-			w.streams()
-			if w.mapping == nil {
-				w.redeliver()
-			}
-		case u < 18 && w.strike(TwoWorkers):
+		} else if u == 17 && w.strike(TwoWorkers) {
 			crowd = 1 + w.faults.dice.n(3)
-			w.stall()
-		default:
-			for w.mapping == nil && len(w.nodes) < crowd {
-				w.spawn()
-			}
-			if w.mapping != nil && w.sched.chance(0.2) {
-				w.mapping.slow()
-				w.mapping.poll()
-			}
-			if w.mapping != nil && w.mapping.beside && w.sched.chance(0.05) {
-				w.mapping.reads()
-			}
-			w.turn()
+			w.stallReader()
+		} else {
+			doBelow(u, []choice{{12, w.showStreams}, {15, func() {
+				w.advanceClock()
+				if w.days && w.sched.chance(0.1) {
+					w.leapTime(30 * time.Hour)
+				}
+			}}, {16, func() {
+				w.app.sweepExpired(w.sched)
+				w.sweepOwnTable()
+			}}, {17, w.disturbAndRedeliver}, {100, func() {
+				w.deliverMore(crowd)
+				if w.mapping != nil && w.mapping.beside && w.sched.chance(0.05) {
+					w.mapping.toggleReader()
+				}
+				w.resumeFiber()
+			}}})
 		}
 		if next >= acts && turn > least && w.sched.chance(0.01) {
 			break
@@ -163,12 +149,36 @@ func (w *world) rough(o Options) (acts int) {
 	return acts
 }
 
-// show lets readers see more of the streams, of some shards sooner than of others.
-func (w *world) show() {
+// advanceClock lets up to four seconds pass.
+func (w *world) advanceClock() {
+	w.clock = w.clock.Add(time.Duration(w.sched.n(4000)) * time.Millisecond)
+}
+
+// deliverMore starts processes until there is a crowd that follows, or lets the mapping invoke the function now and then.
+func (w *world) deliverMore(crowd int) {
+	for w.mapping == nil && len(w.nodes)-len(w.builderNodes()) < crowd {
+		w.startFollowing()
+	}
+	if w.mapping != nil && w.sched.chance(0.2) {
+		w.mapping.abandonSlow()
+		w.mapping.pollQueues()
+	}
+}
+
+// disturbAndRedeliver applies faults to the streams, and may deliver records again.
+func (w *world) disturbAndRedeliver() {
+	w.disturbStreams()
+	if w.mapping == nil {
+		w.redeliverRecords()
+	}
+}
+
+// showStreams lets readers see more of the streams, of some shards sooner than of others.
+func (w *world) showStreams() {
 	for _, name := range w.base.names {
 		for _, s := range w.base.tables[name].shards {
 			behind := len(s.records) - s.seen
-			if behind > 0 && w.faults.might(Reorder, 0.5) {
+			if behind > 0 && w.faults.strikeWeighted(Reorder, 0.5) {
 				continue
 			}
 			if behind > 0 {
@@ -178,8 +188,8 @@ func (w *world) show() {
 	}
 }
 
-// streams applies one round of faults to the streams.
-func (w *world) streams() {
+// disturbStreams applies one round of faults to the streams.
+func (w *world) disturbStreams() {
 	t := w.base.tables[pick(w.sched, w.model.Tables).Name]
 	s := pick(w.sched, t.shards)
 	if w.way == byReader {
@@ -187,51 +197,51 @@ func (w *world) streams() {
 	} else {
 		w.maySplit(t, s, 5)
 	}
-	if w.might(Skew, 5) { // another machine has the shard, with another clock
+	if w.strikeWeighted(Skew, 5) { // another machine has the shard, with another clock
 		s.ahead = time.Duration(w.faults.dice.n(13)-6) * time.Second
 	}
 	switch w.way {
 	case byReader:
-		w.trims.forget()
+		w.trims.expireFirst()
 	case byShard:
-		w.mapping.forget()
+		w.mapping.trimAnswered()
 	}
-	if w.base.keep && w.might(PowerCut, 2) {
+	if w.base.keep && w.strikeWeighted(PowerCut, 2) {
 		clear(w.foreign)
 		w.foreign[""] = true // from now on it is unknown who wrote a version
-		w.note("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
-		w.app.copies = nil // some of what it read was never durable
+		w.traceStep("world", fmt.Sprintf("power cut: %d changes lost", w.base.cut(w.faults.dice)), nil)
+		w.app.copies = nil // some rows that it read were never durable
 		w.allDie()
 	}
 }
 
-// absence lets weir apply everything and then stops all its processes until records expire,
+// leaveAlone lets weir apply everything and then stops all its processes until records expire,
 // while the application goes on.
-func (w *world) absence(meanwhile func()) {
+func (w *world) leaveAlone(meanwhile func()) {
 	w.settle()
 	w.faults.over, w.calm = false, false
 	w.allDie()
 	meanwhile()
-	w.trims.away()
+	w.trims.expireUnread()
 }
 
 // allDie ends all processes at once.
 func (w *world) allDie() {
 	for len(w.nodes) > 0 {
-		w.nodes[0].die()
+		w.nodes[0].killProcess()
 	}
 }
 
 // maySplit may close a shard, if there are not too many.
 func (w *world) maySplit(t *table, s *shard, times float64) {
-	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.might(Split, times) {
-		t.split(s, w.faults.dice)
+	if !s.Closed && len(s.records) > 0 && len(t.shards) < 12 && w.strikeWeighted(Split, times) {
+		t.splitShard(s, w.faults.dice)
 		s.ended = w.clock
 	}
 }
 
-// turn lets one fiber run to its next pause.
-func (w *world) turn() {
+// resumeFiber lets one fiber run to its next pause.
+func (w *world) resumeFiber() {
 	var can []*fiber
 	var of []*node
 	waits := false
@@ -248,14 +258,11 @@ func (w *world) turn() {
 			can, of = append(can, f), append(of, n)
 		}
 	}
-	switch {
-	case len(can) > 0:
-	case waits:
-		w.clock = w.clock.Add(time.Second)
-		return
-	default:
-		if w.mapping == nil {
-			w.spawn() // all are asleep: a new process goes on
+	if len(can) == 0 {
+		if waits {
+			w.clock = w.clock.Add(time.Second)
+		} else if w.mapping == nil {
+			w.startFollowing() // all are asleep: a new process goes on
 		}
 		return
 	}
@@ -267,46 +274,47 @@ func (w *world) turn() {
 		f.asleep = max(f.asleep, w.sched.n(f.drag))
 	}
 	if f.bug != "" {
-		w.fail(Stuck, "%s", f.bug)
+		w.addFailure(Stuck, "%s", f.bug)
 	}
-	w.ended(f, of[i])
+	w.endProcess(f, of[i])
 }
 
-// ended ends the process of a fiber that has ended. An instance of a function goes on, as
+// endProcess ends the process of a fiber that has ended. An instance of a function goes on, as
 // it may be invoked again.
-func (w *world) ended(f *fiber, n *node) {
-	switch {
-	case !f.over:
-	case n.builds:
-		n.die()
-	case w.mapping != nil && !f.crashed:
-		w.mapping.over(n)
-	case f.part && !f.crashed:
+func (w *world) endProcess(f *fiber, n *node) {
+	if !f.over {
+		return
+	}
+	if n.builds || f.crashed {
+		n.killProcess()
+	} else if w.mapping != nil {
+		w.mapping.handleEnded(n)
+	} else if f.part {
 		n.fibers = slices.DeleteFunc(n.fibers, func(o *fiber) bool { return o == f })
-	default:
-		n.die()
+	} else {
+		n.killProcess()
 	}
 }
 
-// die ends a process at once.
-func (n *node) die() {
+// killProcess ends a process at once.
+func (n *node) killProcess() {
 	for _, f := range slices.Clone(n.fibers) {
 		f.kill()
 	}
 	n.nodes = slices.DeleteFunc(n.nodes, func(o *node) bool { return o == n })
 	if n.mapping != nil && !n.builds {
-		n.mapping.over(n)
+		n.mapping.handleEnded(n)
 	}
 }
 
 // settle is the part of a run in which no fault strikes any more: everything must catch up.
-func (w *world) settle() { w.rest(3) }
+func (w *world) settle() { w.settleFor(3) }
 
 // mostCalls is how many calls a fiber may make before it has nothing to do.
 const mostCalls = 100_000
 
-// rest lets everything go on until nothing has happened for the given number of rounds.
-func (w *world) rest(times int) {
+// settleFor lets everything go on until nothing has happened for the given number of rounds.
+func (w *world) settleFor(times int) {
 	w.faults.over, w.calm = true, true
 	for _, n := range w.nodes {
 		for _, f := range n.fibers {
@@ -315,20 +323,20 @@ func (w *world) rest(times int) {
 	}
 	for quiet, turns := 0, 0; quiet < times && len(w.failures) == 0; turns++ {
 		if turns > 200000 || w.way == byReader && turns > 1000 {
-			w.fail(Stuck, "it does not catch up")
+			w.addFailure(Stuck, "it does not catch up")
 			return
 		}
 		if len(w.nodes) == 0 && w.mapping == nil {
-			w.spawn()
+			w.startFollowing()
 		}
 		for _, name := range w.base.names {
 			for _, s := range w.base.tables[name].shards {
 				s.seen = len(s.records)
 			}
 		}
-		before := w.records()
+		before := w.countRecords()
 		still := true
-		for w.mapping != nil && w.mapping.poll() {
+		for w.mapping != nil && w.mapping.pollQueues() {
 			still = false
 		}
 		for _, n := range slices.Clone(w.nodes) {
@@ -343,27 +351,27 @@ func (w *world) rest(times int) {
 				f.idle = false
 				for calls := 0; !f.idle && !f.over; calls++ {
 					if f.resume(); calls == mostCalls {
-						w.fail(Stuck, "%s does not rest", f.name)
+						w.addFailure(Stuck, "%s does not rest", f.name)
 						return
 					}
 				}
 				if f.bug != "" {
-					w.fail(Stuck, "%s", f.bug)
+					w.addFailure(Stuck, "%s", f.bug)
 				}
 				if f.over && (w.mapping != nil || f.part && !f.crashed) {
-					w.ended(f, n)
+					w.endProcess(f, n)
 					still = false
 					continue
 				}
 				if f.over {
-					n.die()
+					n.killProcess()
 					still = false
 					break
 				}
 				if f.err != nil {
 					still = false
 					if turns > 50 {
-						w.fail(Stuck, "%s still changes: %v", f.name, f.err)
+						w.addFailure(Stuck, "%s still changes: %v", f.name, f.err)
 					}
 					f.err = nil
 				}
@@ -374,18 +382,18 @@ func (w *world) rest(times int) {
 			w.changes++
 			still = still && w.trims.caughtUp()
 		}
-		if quiet++; !still || w.records() != before {
+		if quiet++; !still || w.countRecords() != before {
 			quiet = 0
 		}
 	}
 }
 
-// heal does what operators do about dead letters: it makes room in rows that are too large,
+// retryLetters treats dead letters as operators do: it makes room in rows that are too large,
 // often replaces numbers that no sum takes, and retries.
-func (w *world) heal() {
+func (w *world) retryLetters() {
 	w.lettersHave()
 	tame := newDice(w.seed, "tame", 0).chance(0.3)
-	for _, o := range w.app.standing(nil) {
+	for _, o := range w.app.standingRows(nil) {
 		var ops []store.Op
 		if o.image.Has(ballast) {
 			ops = append(ops, store.Op{Kind: store.Remove, Attr: ballast})
@@ -397,25 +405,25 @@ func (w *world) heal() {
 			}
 		}
 		if len(ops) > 0 {
-			w.app.change(o, ops, false)
+			w.app.changeRow(o, ops, false)
 		}
 	}
 	why := map[string]string{} // of refused retries: the reason may differ from the one that is kept
 	for range 3 {
 		w.settle()
-		for _, d := range w.kept() {
+		for _, d := range w.operatorLetters() {
 			id := d.ID
-			err := w.alone("retry "+id, func(r *runner.Runner) error { return r.RetryLetter(context.Background(), id) })
+			err := w.runAlone("retry "+id, func(r *runner.Runner) error { return r.RetryLetter(context.Background(), id) })
 			if delete(why, id); err != nil {
 				why[id] = err.Error()
 			}
 		}
 	}
 	w.settle()
-	for _, d := range w.kept() {
+	for _, d := range w.operatorLetters() {
 		reason := cmp.Or(why[d.ID], d.Reason)
 		if kind := deadletter.Kind(d.Kind); kind == deadletter.Parked || kind == deadletter.Publish {
-			w.fail(Lost, "parked: %s is still kept: %s", d.Target, reason)
+			w.addFailure(Lost, "parked: %s is still kept: %s", d.Target, reason)
 		}
 	}
 }
@@ -427,7 +435,7 @@ func (w *world) lastWord() {
 		return
 	}
 	for i := range 4 {
-		w.app.overwrite(newDice(w.seed, "last word", i))
+		w.app.overwriteRow(newDice(w.seed, "last word", i))
 	}
 	w.settle()
 }
@@ -438,7 +446,7 @@ func (w *world) laterOn() {
 		return
 	}
 	for range 4 {
-		w.leap(30 * time.Hour)
+		w.leapTime(30 * time.Hour)
 		w.settle()
 	}
 	if w.hours > 2*24*time.Hour {
@@ -446,43 +454,43 @@ func (w *world) laterOn() {
 	}
 }
 
-// alone runs one function of weir to its end, with no other fiber in between.
-func (w *world) alone(name string, do func(*runner.Runner) error) (err error) {
+// runAlone runs one function of weir to its end, with no other fiber in between.
+func (w *world) runAlone(name string, do func(*runner.Runner) error) (err error) {
 	n := &node{world: w, name: name}
-	f := newFiber(name, func(f *fiber) error { return do(n.runner(f)) })
+	f := newFiber(name, func(f *fiber) error { return do(n.newRunner(f)) })
 	for !f.over {
 		f.resume()
 	}
 	if f.bug != "" {
-		w.fail(Stuck, "%s", f.bug)
+		w.addFailure(Stuck, "%s", f.bug)
 	}
 	return f.err
 }
 
-// records is how many records the streams of the model have had.
-func (w *world) records() (n int) {
+// countRecords is how many records the streams of the model have had.
+func (w *world) countRecords() (n int) {
 	for _, t := range w.model.Tables {
 		n += sumRecords(w.base.tables[t.Name])
 	}
 	return n
 }
 
-// judge compares everything with the truth.
-func (w *world) judge() {
-	t := w.app.truth()
-	t.state()
+// judgeAll compares everything with the truth.
+func (w *world) judgeAll() {
+	t := w.app.computeTruth()
+	t.compareRows()
 	t.compareSets()
-	t.past()
+	t.compareHistory()
 	t.compareMoves()
-	t.long()
+	t.countLong()
 	w.lettersHave()
 	if w.mapping == nil {
-		w.accounts()
+		w.checkCounts()
 	}
 }
 
-// long counts the lists and sets that are too long to be processed at once.
-func (t *truth) long() {
+// countLong counts the lists and sets that are too long to be processed at once.
+func (t *truth) countLong() {
 	for _, p := range t.base.tables[owntable.TableName].parts {
 		if len(p.keys) > atOnce {
 			kind, _, _ := strings.Cut(p.keys[0].Partition.Text(), "|")
@@ -501,32 +509,32 @@ func (t *truth) long() {
 // atOnce is how many entries of a list weir processes at once.
 const atOnce = 200
 
-// accounts checks that every record was counted once, as applied, skipped or kept.
-func (w *world) accounts() {
+// checkCounts checks that every record was counted once, as applied, skipped or kept.
+func (w *world) checkCounts() {
 	for _, mt := range w.model.Tables {
 		in := w.base.tables[mt.Name]
 		for _, s := range in.shards {
-			n := counted(w.saved(w.checkpoint(in, s))) + w.trims.lost(in, s)
+			n := recordsCounted(w.decodeCheckpoint(w.checkpointRow(in, s))) + w.trims.lostRecords(in, s)
 			if n != len(s.records) {
-				w.fail(Unaccounted, "unaccounted: shard %s of %s: %d of %d records are counted", s.ID, mt.Name, n, len(s.records))
+				w.addFailure(Unaccounted, "unaccounted: shard %s of %s: %d of %d records are counted", s.ID, mt.Name, n, len(s.records))
 			}
 		}
 	}
 }
 
-// counted is how many records a checkpoint has counted.
-func counted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
+// recordsCounted is how many records a checkpoint has counted.
+func recordsCounted(c owntable.CheckpointRow) int { return c.Applied + c.Skipped + c.Dead }
 
-// kept are the dead letters that need an operator: all but those about values that cannot be
+// operatorLetters are the dead letters that need an operator: all but those about values that cannot be
 // computed.
-func (w *world) kept() []owntable.LetterRow {
-	return slices.DeleteFunc(w.letters(), func(d owntable.LetterRow) bool {
+func (w *world) operatorLetters() []owntable.LetterRow {
+	return slices.DeleteFunc(w.letterHeads(), func(d owntable.LetterRow) bool {
 		return slices.Contains([]string{string(deadletter.Number), string(deadletter.Status)}, d.Kind)
 	})
 }
 
-// letters are the heads of all dead letters, including those that only say what cannot be computed.
-func (w *world) letters() (out []owntable.LetterRow) {
+// letterHeads are the heads of all dead letters, including those about values that cannot be computed.
+func (w *world) letterHeads() (out []owntable.LetterRow) {
 	of := []string{owntable.Dead(w.model.Name)}
 	for _, b := range w.shownBuilds() {
 		of = append(of, owntable.Dead(b.Ledgers(w.model.Name)))
@@ -536,7 +544,7 @@ func (w *world) letters() (out []owntable.LetterRow) {
 
 // lettersIn are the heads of dead letters in some partitions.
 func (w *world) lettersIn(of ...string) (out []owntable.LetterRow) {
-	w.base.tables[owntable.TableName].each(func(k store.Key, row value.Item) {
+	w.base.tables[owntable.TableName].eachRow(func(k store.Key, row value.Item) {
 		if slices.Contains(of, k.Partition.Text()) {
 			out = append(out, owntable.LetterFrom(row))
 		}

@@ -20,26 +20,26 @@ const (
 // listTimes are how often shards are listed; a run uses one of them.
 var listTimes = []time.Duration{5 * time.Second, 30 * time.Second, 4 * time.Minute}
 
-// share lets the process take part in following the streams.
-func (n *node) share() {
+// joinReaders lets the process take part in following the streams.
+func (n *node) joinReaders() {
 	n.lost = map[*shard]bool{}
-	run := n.runner(nil)
+	run := n.newRunner(nil)
 	d := newDice(n.seed, "share", 0)
 	n.reader = reader.NewLeased(run, reader.Options{
-		Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Log: slog.New(slog.DiscardHandler), Owner: n.name, Wait: n.wait, Go: n.part,
+		Lease: leaseTime, List: pick(d, listTimes), Poll: pollTime, Log: slog.New(slog.DiscardHandler), Owner: n.name, Wait: n.waitRecords, Go: n.startPart,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
-	n.fiber("read", func(*fiber) error {
+	n.startFiber("read", func(*fiber) error {
 		n.reader.Run(ctx)
 		return nil
 	})
-	n.follow(&reader.Follower{Runner: run, Source: noting{n.reader, n}})
-	n.drag()
+	n.startFollower(&reader.Follower{Runner: run, Source: noting{n.reader, n}})
+	n.slowDown()
 }
 
-// drag makes a process slow in some runs, as if its sink were slow.
-func (n *node) drag() {
+// slowDown makes a process slow in some runs, as if its sink were slow.
+func (n *node) slowDown() {
 	d := newDice(n.seed, "drag", 0)
 	if !d.chance(0.5) {
 		return
@@ -58,10 +58,10 @@ func (s noting) Read(ctx context.Context, table, shard string, after events.Posi
 	return s.Leased.Read(ctx, table, shard, after, limit)
 }
 
-// wait is reader.Options.Wait, by the simulated clock.
-func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
+// waitRecords is reader.Options.Wait, by the simulated clock.
+func (n *node) waitRecords(ctx context.Context, more <-chan struct{}, while time.Duration) (came bool) {
 	f, until := n.running, n.clock.Add(while)
-	f.rest(func() bool { return ctx.Err() != nil || len(more) > 0 || !n.clock.Before(until) })
+	f.pauseUntil(func() bool { return ctx.Err() != nil || len(more) > 0 || !n.clock.Before(until) })
 	select {
 	case <-more:
 		return true
@@ -70,12 +70,12 @@ func (n *node) wait(ctx context.Context, more <-chan struct{}, while time.Durati
 	}
 }
 
-// await pauses a fiber that found nothing until its process has read more, or for a second.
+// awaitRecords pauses a fiber that found nothing until its process has read more, or for a second.
 // So turns go to fibers that have something to do.
-func (n *node) await(f *fiber) {
+func (n *node) awaitRecords(f *fiber) {
 	more, _ := n.reader.Changed("")
 	until := n.clock.Add(pollTime)
-	f.rest(func() bool { return isClosed(more) || !n.clock.Before(until) })
+	f.pauseUntil(func() bool { return isClosed(more) || !n.clock.Before(until) })
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -87,19 +87,19 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// part is reader.Options.Go.
-func (n *node) part(do func()) (join func()) {
-	n.fiber("read", func(*fiber) error {
+// startPart is reader.Options.Go.
+func (n *node) startPart(do func()) (join func()) {
+	n.startFiber("read", func(*fiber) error {
 		do()
 		return nil
 	})
 	f := n.fibers[len(n.fibers)-1]
 	f.part = true
-	return func() { n.running.rest(func() bool { return f.over }) }
+	return func() { n.running.pauseUntil(func() bool { return f.over }) }
 }
 
-// rest pauses until ready reports true.
-func (f *fiber) rest(ready func() bool) {
+// pauseUntil pauses until ready reports true.
+func (f *fiber) pauseUntil(ready func() bool) {
 	f.ready = ready
 	defer func() { f.ready = nil }()
 	for {
@@ -110,8 +110,8 @@ func (f *fiber) rest(ready func() bool) {
 	}
 }
 
-// stall pauses one of the processes that may read for longer than its lease.
-func (w *world) stall() {
+// stallReader pauses one of the processes that may read for longer than its lease.
+func (w *world) stallReader() {
 	var of []*node
 	for _, n := range w.nodes {
 		if n.reader != nil {
@@ -121,44 +121,43 @@ func (w *world) stall() {
 	if len(of) == 0 {
 		return
 	}
-	pick(w.faults.dice, of).stall()
+	pick(w.faults.dice, of).stallFibers()
 }
 
-// stall pauses all fibers of the process.
-func (n *node) stall() {
+// stallFibers pauses all fibers of the process.
+func (n *node) stallFibers() {
 	turns := 300 + n.faults.dice.n(700)
 	for _, f := range n.fibers {
 		f.asleep = turns
 	}
 }
 
-// stir changes how long the processes of a former lease holder stay paused when another
+// stirPaused changes how long the processes of a former lease holder stay paused when another
 // process has taken over a shard: they go on at about that time, or long after, when they
 // do the most harm.
-func (w *world) stir(owner string) {
+func (w *world) stirPaused(owner string) {
 	for _, n := range w.nodes {
 		if n.reader == nil || n.name != owner {
 			continue
 		}
 		soon, turns := w.sched.chance(0.4), w.sched.n(120)
 		for _, f := range n.fibers {
-			switch {
-			case soon:
+			if soon {
 				f.asleep = min(f.asleep, 5+turns)
-			case f.asleep > 0:
+			} else if f.asleep > 0 {
 				f.asleep += 10 * turns
 			}
 		}
 	}
 }
 
-// waken may let a paused worker go on when another one has written the row that it is about
+// wakePaused may let a paused worker go on when another one has written the row that it is about
 // to read or write: there it does the most harm.
-func (w *world) waken(who, name string) {
+func (w *world) wakePaused(who, name string) {
 	for _, n := range w.nodes {
 		for _, f := range n.fibers {
 			if f.asleep > 0 && f.name != who && slices.Contains(f.pausing, name) && w.sched.chance(0.3) {
-				w.reach("a sleeper wakes where another has written")
+				w.countReached("a sleeper wakes where another has written")
 				f.asleep = 1 + w.sched.n(5)
 			}
 		}

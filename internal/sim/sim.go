@@ -8,7 +8,7 @@
 //
 // The projections, the runner, the reader of streams, the Lambda
 // handler, replay and verify are the real ones. What they must come to is computed
-// by truth, the oracle, from what the application did. It shares no code with them except
+// by truth, the oracle, from the acts of the application. It shares no code with them except
 // the compiled model.
 package sim
 
@@ -28,7 +28,7 @@ import (
 	"weir/internal/model"
 )
 
-// Class is a class of failures: what is wrong in the end.
+// Class is a class of failures.
 type Class string
 
 // The classes of failures.
@@ -86,9 +86,9 @@ func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *R
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wait.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				out := o.run(m, seed+uint64(i))
+				out := o.runKind(m, seed+uint64(i))
 				mu.Lock()
-				if r.add(&out); len(out.Failures) > 0 {
+				if r.addOutcome(&out); len(out.Failures) > 0 {
 					failed = append(failed, out)
 				}
 				mu.Unlock()
@@ -101,9 +101,9 @@ func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *R
 		small := failed[i]
 		again := o
 		if i < minimised {
-			small, again = minimise(ctx, m, small, o)
+			small, again = minimiseRun(ctx, m, small, o)
 		}
-		r.Failed = append(r.Failed, Failed{small.Seed, small.Failures, command(m, small.Seed, again)})
+		r.Failed = append(r.Failed, Failed{small.Seed, small.Failures, repeatCommand(m, small.Seed, again)})
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r
@@ -112,8 +112,8 @@ func Many(ctx context.Context, m *model.Model, seed uint64, n int, o Options) *R
 // minimised is how many failures are minimised; the others seldom show more.
 const minimised = 3
 
-// add adds the outcome of one run.
-func (r *Report) add(o *Outcome) {
+// addOutcome adds the outcome of one run.
+func (r *Report) addOutcome(o *Outcome) {
 	r.Schedules++
 	r.Records += o.Records
 	for k, n := range o.Faults {
@@ -177,13 +177,13 @@ func (r *Report) Unmet() (out []string) {
 	return out
 }
 
-// minimise leaves out acts and faults without which the run still fails.
-func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outcome, Options) {
+// minimiseRun leaves out acts and faults without which the run still fails.
+func minimiseRun(ctx context.Context, m *model.Model, out Outcome, o Options) (Outcome, Options) {
 	o.Trace = nil
 	fails := func(skip, without map[int]bool) bool {
 		try := o
 		try.Skip, try.Without = skip, without
-		got := try.run(m, out.Seed)
+		got := try.runKind(m, out.Seed)
 		if len(got.Failures) > 0 {
 			out = got
 		}
@@ -195,21 +195,21 @@ func minimise(ctx context.Context, m *model.Model, out Outcome, o Options) (Outc
 			acts[i] = true
 		}
 	}
-	skip := less(ctx, acts, func(skip map[int]bool) bool { return fails(with(o.Skip, skip), o.Without) })
-	o.Skip = with(o.Skip, skip)
+	skip := largestOmission(ctx, acts, func(skip map[int]bool) bool { return fails(union(o.Skip, skip), o.Without) })
+	o.Skip = union(o.Skip, skip)
 	for range 2 { // other faults may strike without them
 		strikes := map[int]bool{}
 		for _, s := range out.strikes {
 			strikes[s.number] = true
 		}
-		o.Without = with(o.Without, less(ctx, strikes, func(without map[int]bool) bool { return fails(o.Skip, with(o.Without, without)) }))
+		o.Without = union(o.Without, largestOmission(ctx, strikes, func(without map[int]bool) bool { return fails(o.Skip, union(o.Without, without)) }))
 	}
 	fails(o.Skip, o.Without)
 	return out, o
 }
 
-// with is the union of two sets, as a new set.
-func with(a, b map[int]bool) map[int]bool {
+// union is the union of two sets, as a new set.
+func union(a, b map[int]bool) map[int]bool {
 	out := maps.Clone(a)
 	if out == nil {
 		out = map[int]bool{}
@@ -218,9 +218,9 @@ func with(a, b map[int]bool) map[int]bool {
 	return out
 }
 
-// less is a set of things, as large as possible, without which the run still fails. It
+// largestOmission is a set of things, as large as possible, without which the run still fails. It
 // leaves out halves first, then smaller and smaller parts.
-func less(ctx context.Context, all map[int]bool, fails func(without map[int]bool) bool) map[int]bool {
+func largestOmission(ctx context.Context, all map[int]bool, fails func(without map[int]bool) bool) map[int]bool {
 	left, out := slices.Sorted(maps.Keys(all)), map[int]bool{}
 	for size := (len(left) + 1) / 2; size > 0 && ctx.Err() == nil; {
 		shrunk := false
@@ -248,8 +248,8 @@ func less(ctx context.Context, all map[int]bool, fails func(without map[int]bool
 	return out
 }
 
-// command is the command line that repeats a run.
-func command(m *model.Model, seed uint64, o Options) string {
+// repeatCommand is the command line that repeats a run.
+func repeatCommand(m *model.Model, seed uint64, o Options) string {
 	name := m.Name
 	if m.File != "" && !slices.Contains(model.Builtin(), m.Name) {
 		name = m.File
@@ -262,7 +262,7 @@ func command(m *model.Model, seed uint64, o Options) string {
 		line += " --bulk"
 	}
 	if len(o.Faults) < len(Kinds) {
-		line += " --faults " + strings.ReplaceAll(cmp.Or(join(o.Faults), "none"), ", ", ",")
+		line += " --faults " + strings.ReplaceAll(cmp.Or(joinKinds(o.Faults), "none"), ", ", ",")
 	}
 	for _, list := range []struct {
 		flag string
@@ -294,7 +294,7 @@ func Numbers(set map[int]bool) string {
 	return strings.Join(out, ",")
 }
 
-// ParseNumbers parses what Numbers writes.
+// ParseNumbers parses a text that Numbers wrote.
 func ParseNumbers(text string) (map[int]bool, error) {
 	set := map[int]bool{}
 	if text == "" {

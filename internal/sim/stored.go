@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"weir/internal/events"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
@@ -22,24 +23,21 @@ type stored struct {
 
 func (m *stored) time() time.Time { return m.clock }
 
-// store opens the store on a disk. fatal is called when that fails it.
-func (m *stored) store(disk vfs.FS, fatal func(reason string)) (*embedded.Store, error) {
-	var tables []store.Table
-	for _, name := range m.base.names {
-		tables = append(tables, m.base.tables[name].Table)
-	}
+// openDisk opens the store on a disk. fatal is called when that fails it.
+func (m *stored) openDisk(disk vfs.FS, fatal func(reason string)) (*embedded.Store, error) {
+	tables := seq.Map(m.base.names, func(name string) store.Table { return m.base.tables[name].Table })
 	return embedded.Open("store", tables, embedded.Options{
 		FS: disk, Now: m.time, ID: "machine", Still: true, Shards: 2, CacheBytes: 1 << 20, RowCacheBytes: 384 << 10, TailBytes: 64 << 10,
 		Logger: slog.New(slog.DiscardHandler), Fatal: fatal,
 	})
 }
 
-// rows are all rows of the store.
-func (m *stored) rows() map[string]value.Item {
+// allRows are all rows of the store.
+func (m *stored) allRows() map[string]value.Item {
 	have := map[string]value.Item{}
 	for _, name := range m.base.names {
 		t := &m.base.tables[name].Table
-		m.scan(store.Query{Table: name}, func(row value.Item) {
+		m.scanRows(store.Query{Table: name}, func(row value.Item) {
 			k, _ := t.KeyOf(row)
 			have[refName(store.Ref{Table: name, Key: k})] = row
 		})
@@ -47,54 +45,54 @@ func (m *stored) rows() map[string]value.Item {
 	return have
 }
 
-// scan yields all rows that a query finds, page by page. An error is a failure of the run.
-func (m *stored) scan(q store.Query, yield func(value.Item)) {
+// scanRows yields all rows that a query finds, page by page. An error is a failure of the run.
+func (m *stored) scanRows(q store.Query, yield func(value.Item)) {
 	for row, err := range store.EachRow(context.Background(), m.db, q) {
 		if err != nil {
-			m.fail(Lost, "reading the rows: %v", err)
+			m.addFailure(Lost, "reading the rows: %v", err)
 			return
 		}
 		yield(row)
 	}
 }
 
-// agree compares the store's indexes and streams with its rows.
-func (m *stored) agree(have map[string]value.Item) {
+// checkIndexesAndStreams compares the store's indexes and streams with its rows.
+func (m *stored) checkIndexesAndStreams(have map[string]value.Item) {
 	for _, name := range m.base.names {
 		t := &m.base.tables[name].Table
 		for i := range t.Indexes {
-			m.indexed(t, &t.Indexes[i], have)
+			m.checkIndex(t, &t.Indexes[i], have)
 		}
 		if t.Stream {
-			m.streamed(t, have)
+			m.checkStream(t, have)
 		}
 	}
 }
 
-// indexed compares an index of the store with its rows, in both directions.
-func (m *stored) indexed(t *store.Table, ix *store.Index, have map[string]value.Item) {
+// checkIndex compares an index of the store with its rows, in both directions.
+func (m *stored) checkIndex(t *store.Table, ix *store.Index, have map[string]value.Item) {
 	want := map[string]bool{}
 	for name, row := range have {
 		if _, ok, err := store.IndexEntry(ix, row); ok && err == nil && strings.HasPrefix(name, t.Name+"|") {
 			want[name] = true
 		}
 	}
-	m.scan(store.Query{Table: t.Name, Index: ix.Name}, func(row value.Item) {
+	m.scanRows(store.Query{Table: t.Name, Index: ix.Name}, func(row value.Item) {
 		k, _ := t.KeyOf(row)
 		name := refName(store.Ref{Table: t.Name, Key: k})
 		if !want[name] {
-			m.fail(Doubled, "index %s has an entry of %s, which should have none", ix.Name, name)
+			m.addFailure(Doubled, "index %s has an entry of %s, which should have none", ix.Name, name)
 		}
 		delete(want, name)
 	})
 	if len(want) > 0 {
-		m.fail(Lost, "index %s has no entry of %v", ix.Name, firstOf(want))
+		m.addFailure(Lost, "index %s has no entry of %v", ix.Name, firstOf(want))
 	}
 }
 
-// streamed checks that each record begins where the row's record before it ended, and that
+// checkStream checks that each record begins where the row's record before it ended, and that
 // the last one ends at the row.
-func (m *stored) streamed(t *store.Table, have map[string]value.Item) {
+func (m *stored) checkStream(t *store.Table, have map[string]value.Item) {
 	ctx := context.Background()
 	is := map[string]value.Item{}
 	shards, err := m.db.Shards(ctx, t.Name)
@@ -114,18 +112,18 @@ func (m *stored) streamed(t *store.Table, have map[string]value.Item) {
 				k, _ := t.KeyOf(r.Keys)
 				name := refName(store.Ref{Table: t.Name, Key: k})
 				if was, ok := is[name]; ok && !value.EqualItems(was, r.Old) {
-					m.fail(Lost, "the stream has a gap before record %v of %s", r.Position, name)
+					m.addFailure(Lost, "the stream has a gap before record %v of %s", r.Position, name)
 				}
 				is[name] = r.New
 			}
 		}
 	}
 	if err != nil {
-		m.fail(Lost, "reading the stream of %s: %v", t.Name, err)
+		m.addFailure(Lost, "reading the stream of %s: %v", t.Name, err)
 	}
 	for name, row := range is {
 		if !value.EqualItems(row, have[name]) {
-			m.fail(Lost, "the stream ends with %s as %s, it is %s", name, plain(row), plain(have[name]))
+			m.addFailure(Lost, "the stream ends with %s as %s, it is %s", name, plainText(row), plainText(have[name]))
 		}
 	}
 }

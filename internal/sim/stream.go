@@ -31,8 +31,8 @@ type shard struct {
 	ended     time.Time     // when it was closed
 }
 
-// begin makes the first shards of a table.
-func (t *table) begin(d *dice) {
+// beginStream makes the first shards of a table.
+func (t *table) beginStream(d *dice) {
 	n := 1 + d.n(3)
 	for i := range n {
 		digits := fmt.Sprintf("%d%020d", 1+d.n(8), d.n(1e9))
@@ -42,12 +42,12 @@ func (t *table) begin(d *dice) {
 		if s.high = s.low + width; i == n-1 {
 			s.high = 1<<32 - 1
 		}
-		t.open(s)
+		t.addShard(s)
 	}
 }
 
-// open adds a shard and gives it an id.
-func (t *table) open(s *shard) {
+// addShard adds a shard and gives it an id.
+func (t *table) addShard(s *shard) {
 	s.ID = fmt.Sprintf("shardId-%020d-%08x", len(t.shards), s.low)
 	t.shards = append(t.shards, s)
 }
@@ -66,7 +66,7 @@ func (t *table) append(m *memoryStore, w *store.Write, old, now value.Item, expi
 	i := slices.IndexFunc(t.shards, func(s *shard) bool { return !s.Closed && s.low <= h && h <= s.high })
 	s = t.shards[i]
 	before = s.last
-	s.last = above(s.last, uint64(1+m.dice.n(9)))
+	s.last = positionAbove(s.last, uint64(1+m.dice.n(9)))
 	rec := events.Record{
 		Table: t.Name, Keys: t.Item(w.Key), Old: old, New: now, Position: s.last, Time: m.now().Add(s.ahead).UTC().Truncate(1e9),
 		Expired: expired, ID: s.ID[8:] + s.last.String(),
@@ -78,8 +78,8 @@ func (t *table) append(m *memoryStore, w *store.Write, old, now value.Item, expi
 	return s, before
 }
 
-// above is the position n above p.
-func above(p events.Position, n uint64) events.Position {
+// positionAbove is the position n above p.
+func positionAbove(p events.Position, n uint64) events.Position {
 	low := binary.BigEndian.Uint64(p[9:])
 	binary.BigEndian.PutUint64(p[9:], low+n)
 	if low+n < low {
@@ -92,8 +92,8 @@ func above(p events.Position, n uint64) events.Position {
 	return p
 }
 
-// split closes a shard. Two children share its range, or one child takes over all of it.
-func (t *table) split(s *shard, d *dice) {
+// splitShard closes a shard. Two children share its range, or one child takes over all of it.
+func (t *table) splitShard(s *shard, d *dice) {
 	s.Closed = true
 	last := s.last
 	if digits := last.String(); len(digits) < 40 { // as text the child's is lower
@@ -104,9 +104,9 @@ func (t *table) split(s *shard, d *dice) {
 		middle = s.low + (s.high-s.low)/2
 	}
 	first := &shard{Shard: store.Shard{Parent: s.ID}, low: s.low, high: middle, last: last}
-	t.open(first)
+	t.addShard(first)
 	if middle < s.high {
-		t.open(&shard{Shard: store.Shard{Parent: s.ID}, low: middle + 1, high: s.high, last: above(last, 1)})
+		t.addShard(&shard{Shard: store.Shard{Parent: s.ID}, low: middle + 1, high: s.high, last: positionAbove(last, 1)})
 	}
 }
 
@@ -192,8 +192,8 @@ func (m *memoryStore) Identity(ctx context.Context, name string) (store.Identity
 	return id, nil
 }
 
-// given notes how far a shard was read.
-func (t *table) given(id string, last events.Position) {
+// noteRead notes how far a shard was read.
+func (t *table) noteRead(id string, last events.Position) {
 	for _, s := range t.shards {
 		if s.ID == id {
 			s.given = max(s.given, s.upTo(last))
@@ -203,6 +203,6 @@ func (t *table) given(id string, last events.Position) {
 
 // upTo is how many records of the shard are at or before a position.
 func (s *shard) upTo(p events.Position) int {
-	n, _ := slices.BinarySearchFunc(s.records, above(p, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
+	n, _ := slices.BinarySearchFunc(s.records, positionAbove(p, 1), func(r events.Record, p events.Position) int { return r.Position.Compare(p) })
 	return n
 }

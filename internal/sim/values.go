@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -79,8 +80,8 @@ func newWords(m *model.Model, d *dice) *words {
 	return w
 }
 
-// of is a value for an attribute or name of an entity's rows.
-func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
+// valueFor is a value for an attribute or name of an entity's rows.
+func (w *words) valueFor(e *model.Entity, name string, d *dice) value.Value {
 	a := e.Attribute(name)
 	if consts := w.consts[e][name]; len(consts) > 0 && d.chance(0.8) {
 		v := pick(d, consts)
@@ -98,14 +99,15 @@ func (w *words) of(e *model.Entity, name string, d *dice) value.Value {
 	return w.ofType(a, d)
 }
 
-// another is the nth of many values, missing if the attribute takes only a few.
-func another(a *model.Attribute, n int) value.Value {
-	switch {
-	case a == nil || a.Type == model.TypeString && len(a.Enum) == 0:
+// nthValue is the nth of many values, missing if the attribute takes only a few.
+func nthValue(a *model.Attribute, n int) value.Value {
+	if a == nil || a.Type == model.TypeString && len(a.Enum) == 0 {
 		return value.OfString(fmt.Sprint("n", n))
-	case a.Type == model.TypeNumber:
+	}
+	if a.Type == model.TypeNumber {
 		return value.OfInt(int64(1000 + n))
-	case a.Type == model.TypeTime:
+	}
+	if a.Type == model.TypeTime {
 		return value.OfString(fmt.Sprintf("2026-03-01T%02d:%02d:%02dZ", n/3600, n/60%60, n%60))
 	}
 	return value.Value{}
@@ -125,11 +127,11 @@ func (w *words) ofType(a *model.Attribute, d *dice) value.Value {
 	case model.TypeBinary:
 		return value.OfBinary(pick(d, w.ids))
 	case model.TypeList:
-		return value.OfList(w.some(d, value.OfString)...)
+		return value.OfList(w.someValues(d, value.OfString)...)
 	case model.TypeMap:
 		return value.OfMap(value.NewItem(value.Attr{Name: "k", Value: value.OfString(pick(d, w.texts))}, value.Attr{Name: "n", Value: value.MustNumber(pick(d, w.numbers))}))
 	case model.TypeStrings:
-		vs := w.some(d, value.OfString)
+		vs := w.someValues(d, value.OfString)
 		if len(vs) == 0 {
 			return value.Value{}
 		}
@@ -149,7 +151,7 @@ func (w *words) ofType(a *model.Attribute, d *dice) value.Value {
 	return value.OfString(pick(d, w.ids))
 }
 
-func (w *words) some(d *dice, of func(string) value.Value) (out []value.Value) {
+func (w *words) someValues(d *dice, of func(string) value.Value) (out []value.Value) {
 	for _, id := range w.ids {
 		if d.chance(0.5) {
 			out = append(out, of(id))
@@ -167,13 +169,13 @@ func setOf(k value.Kind, vs []value.Value) value.Value {
 	return v
 }
 
-// row is a new row of an entity as the application would write it: values in keys are
+// newRow is a new row of an entity as the application would write it: values in keys are
 // escaped, and it has the keys of those indexes for which all names have values.
-func (w *words) row(e *model.Entity, d *dice) (value.Item, bool) {
+func (w *words) newRow(e *model.Entity, d *dice) (value.Item, bool) {
 	vals := map[string]value.Value{}
 	for _, a := range e.Attributes {
 		if a.Required || inKey(e, a.Name) || d.chance(0.6) {
-			vals[a.Name] = w.of(e, a.Name, d)
+			vals[a.Name] = w.valueFor(e, a.Name, d)
 		}
 	}
 	for _, kt := range e.PrimaryKey() {
@@ -185,10 +187,10 @@ func (w *words) row(e *model.Entity, d *dice) (value.Item, bool) {
 	}
 	for _, name := range e.IndexNames() {
 		if !e.Derived && d.chance(0.8) {
-			vals[name] = w.of(e, name, d)
+			vals[name] = w.valueFor(e, name, d)
 		}
 	}
-	return w.assemble(e, vals)
+	return w.assembleRow(e, vals)
 }
 
 // keyValue is a value of the key attribute's type, never empty.
@@ -196,7 +198,7 @@ func (w *words) keyValue(e *model.Entity, kt *model.KeyTemplate, name string, d 
 	if kt.Template.Whole() && kt.Attr.Type == value.Number {
 		return value.MustNumber(pick(d, w.numbers))
 	}
-	v := w.of(e, name, d)
+	v := w.valueFor(e, name, d)
 	if v.Text() == "" || v.Kind() != value.String && v.Kind() != value.Number {
 		v = value.OfString(pick(d, w.ids))
 	}
@@ -211,14 +213,10 @@ func inKey(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.PrimaryKey(), func(k *model.KeyTemplate) bool { return k.Template.Slot(name) >= 0 })
 }
 
-// assemble makes a row of the values of its names. ok is false if the result is no row of
+// assembleRow makes a row of the values of its names. ok is false if the result is no row of
 // the entity, or one that the table would refuse.
-func (w *words) assemble(e *model.Entity, vals map[string]value.Value) (value.Item, bool) {
-	var attrs []value.Attr
-	for _, a := range e.Attributes {
-		attrs = append(attrs, value.Attr{Name: a.Name, Value: vals[a.Name]})
-	}
-	row := value.NewItem(attrs...)
+func (w *words) assembleRow(e *model.Entity, vals map[string]value.Value) (value.Item, bool) {
+	row := value.NewItem(seq.Map(e.Attributes, func(a *model.Attribute) value.Attr { return value.Attr{Name: a.Name, Value: vals[a.Name]} })...)
 	for i := range e.Where {
 		t := &e.Where[i]
 		switch {

@@ -19,6 +19,7 @@ import (
 	"weir/internal/reader"
 	"weir/internal/runner"
 	"weir/internal/search"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/value"
 )
@@ -43,7 +44,7 @@ type world struct {
 	born    int
 	way     way
 	mapping *mapping // the mapping of the function; nil if the run has no function
-	trims   *trims   // what the streams expired; nil if they keep everything
+	trims   *trims   // the records that the streams expired; nil if they keep everything
 
 	foreign  map[string]bool // rows whose version the application wrote last
 	buried   map[string]int  // how many writes the run had done when a tombstone was last written
@@ -55,7 +56,7 @@ type world struct {
 	met      func(call, parts int) // if set, is called at each such point at which no process dies
 	died     int                   // how often a process did
 	built    bool                  // builds are part of the run: programs have a catalog, and some records never come
-	bulk     bool                  // what is recorded is replayed in bulk: no row is too large for a replay's mark
+	bulk     bool                  // recordings are replayed in bulk: no row is too large for a replay's mark
 	assume   bool                  // programs are told that nothing was written before
 	calls    int                   // how many calls of services the run has made
 	changes  int                   // how often something durable changed, or another process ran
@@ -63,11 +64,8 @@ type world struct {
 	log      func(line string) // if set, is called with each line of the trace
 }
 
-func schemasOf(m *model.Model) (out []search.Schema) {
-	for _, s := range m.Searches {
-		out = append(out, search.Schema{Name: document.IndexName(m, s)})
-	}
-	return out
+func schemasOf(m *model.Model) []search.Schema {
+	return seq.Map(m.Searches, func(s *model.Search) search.Schema { return search.Schema{Name: document.IndexName(m, s)} })
 }
 
 // way is how a run delivers records.
@@ -82,18 +80,18 @@ const (
 )
 
 // strike is that of the faults.
-func (w *world) strike(k Kind) bool               { return w.faults.strike(k) }
-func (w *world) might(k Kind, times float64) bool { return w.faults.might(k, times) }
+func (w *world) strike(k Kind) bool                        { return w.faults.strike(k) }
+func (w *world) strikeWeighted(k Kind, times float64) bool { return w.faults.strikeWeighted(k, times) }
 
-// reach counts a state that runs are meant to reach while faults strike.
-func (w *world) reach(state string) {
+// countReached counts a state that runs are meant to reach while faults strike.
+func (w *world) countReached(state string) {
 	if !w.calm {
 		w.counted[state]++
 	}
 }
 
-// note writes a line of the trace.
-func (w *world) note(who, what string, names []string) {
+// traceStep writes a line of the trace.
+func (w *world) traceStep(who, what string, names []string) {
 	w.trace.Write([]byte(who))
 	w.trace.Write([]byte(what))
 	for _, n := range names {
@@ -121,12 +119,12 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 	w.base = newMemory(tables, func() time.Time { return w.clock }, newDice(seed, "store", 0))
 	w.base.wrote = func(who string, t *table, key store.Key, old, now value.Item) {
 		w.changes++
-		w.backwards(who, t, key, old, now)
-		w.guards(who, t, key, old, now)
-		w.trims.wrote(who, t, key, old, now)
+		w.checkOrder(who, t, key, old, now)
+		w.checkWrites(who, t, key, old, now)
+		w.trims.checkWrite(who, t, key, old, now)
 		if w.log != nil {
-			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(old)))
-			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plain(now)))
+			w.log(fmt.Sprintf("    %s: %s was %s", who, refName(store.Ref{Table: t.Name, Key: key}), plainText(old)))
+			w.log(fmt.Sprintf("    %s: %s is  %s", who, refName(store.Ref{Table: t.Name, Key: key}), plainText(now)))
 		}
 	}
 	w.tells = slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil })
@@ -138,14 +136,14 @@ func newWorld(m *model.Model, seed uint64, o Options) *world {
 		all = all[:3] // not by a reader
 		w.app.words.numbers = slices.DeleteFunc(w.app.words.numbers, func(n string) bool { return slices.Contains(wildNumbers, n) })
 	}
-	w.deliver(pick(newDice(w.seed, "way", 0), all))
+	w.deliverBy(pick(newDice(w.seed, "way", 0), all))
 	return w
 }
 
-// deliver sets how the run delivers records, and makes the mapping of a function.
-func (w *world) deliver(by way) {
+// deliverBy sets how the run delivers records, and makes the mapping of a function.
+func (w *world) deliverBy(by way) {
 	w.way, w.mapping, w.trims = by, nil, nil
-	w.base.keep = by == byFollower // only the embedded store loses what is not durable
+	w.base.keep = by == byFollower // only the embedded store loses changes that are not durable
 	switch by {
 	case byShard:
 		w.mapping = newMapping(w)
@@ -173,19 +171,19 @@ type node struct {
 	lost   map[*shard]bool // shards that other processes have taken over from it
 }
 
-// spawn starts a process that follows all streams, or stands by.
-func (w *world) spawn() *node {
-	n := w.start()
+// startFollowing starts a process that follows all streams, or stands by.
+func (w *world) startFollowing() *node {
+	n := w.startProcess()
 	if w.way == byReader {
-		n.share()
+		n.joinReaders()
 	} else {
-		n.follow(&reader.Follower{Runner: n.runner(nil)})
+		n.startFollower(&reader.Follower{Runner: n.newRunner(nil)})
 	}
 	return n
 }
 
-// start adds a process without fibers. Its clock may be wrong.
-func (w *world) start() *node {
+// startProcess adds a process without fibers. Its clock may be wrong.
+func (w *world) startProcess() *node {
 	w.born++
 	n := &node{world: w, name: fmt.Sprintf("p%d", w.born)}
 	if w.strike(Skew) {
@@ -198,34 +196,34 @@ func (w *world) start() *node {
 	return n
 }
 
-// now is the time by the clock of the process, which is wrong and is sometimes set back.
-func (n *node) now() time.Time {
-	if n.might(ClockBack, 0.2) {
+// clockTime is the time by the clock of the process, which is wrong and is sometimes set back.
+func (n *node) clockTime() time.Time {
+	if n.strikeWeighted(ClockBack, 0.2) {
 		n.skew -= time.Duration(n.faults.dice.n(300)) * time.Second
 	}
 	return n.clock.Add(n.skew)
 }
 
-// mono is the monotonic time of the process, which is always right.
-func (n *node) mono() time.Time { return n.clock }
+// monotonicTime is the monotonic time of the process, which is always right.
+func (n *node) monotonicTime() time.Time { return n.clock }
 
-// fiber begins a fiber of the process. It first runs when the schedule resumes it.
-func (n *node) fiber(name string, do func(f *fiber) error) {
+// startFiber begins a fiber of the process. It first runs when the schedule resumes it.
+func (n *node) startFiber(name string, do func(f *fiber) error) {
 	f := newFiber(n.name+"/"+name, do)
 	f.host = n
 	n.fibers = append(n.fibers, f)
 }
 
-// runner is the real runner over the link of a fiber, or over that of whichever fiber is
+// newRunner is the real runner over the link of a fiber, or over that of whichever fiber is
 // running if f is nil.
-func (n *node) runner(f *fiber) *runner.Runner {
+func (n *node) newRunner(f *fiber) *runner.Runner {
 	return n.runnerOver(&link{world: n.world, f: f, n: n})
 }
 
 // runnerOver is the real runner, and its index, over a link.
 func (n *node) runnerOver(l *link) *runner.Runner {
-	now := store.Clock(n.now, l)
-	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.mono, Alone: true, Mover: &ingest.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
+	now := store.Clock(n.clockTime, l)
+	r := &runner.Runner{Kinds: kinds.All(), Model: n.program, Store: l, Now: now, Mono: n.monotonicTime, Alone: true, Mover: &ingest.Mover{Model: n.program, Store: l, Now: now, Alone: true}}
 	r.Catalog = n.catalogOf(l, now)
 	if len(n.model.Searches) > 0 {
 		r.Index = indexLink{l}
@@ -233,40 +231,41 @@ func (n *node) runnerOver(l *link) *runner.Runner {
 	return r
 }
 
-// follow begins a fiber that follows the streams.
-func (n *node) follow(follower *reader.Follower) {
+// startFollower begins a fiber that follows the streams.
+func (n *node) startFollower(follower *reader.Follower) {
 	gather := 0
 	if d := newDice(n.seed, "gather", n.born); follower.Source == nil && d.chance(0.4) {
 		gather = 1 + d.n(40)
 		n.counted["gathers documents"]++
 	}
-	n.fiber("follows", func(f *fiber) error {
+	n.startFiber("follows", func(f *fiber) error {
 		for {
 			s := follower.NewStepper()
 			s.GatherRecords(gather)
-			f.err = n.until(f, s)
+			f.err = n.stepUntilError(f, s)
 			if errors.Is(f.err, catalog.ErrRefused) && n.way == byFollower {
 				n.counted[removalRefuses]++
 			}
-			n.note(f.name, fmt.Sprint("again: ", f.err), nil)
+			n.traceStep(f.name, fmt.Sprint("again: ", f.err), nil)
 			f.idle = true
 			f.pause()
 		}
 	})
 }
 
-// until steps until a step fails.
-func (n *node) until(f *fiber, s *reader.Stepper) error {
+// stepUntilError steps until a step fails.
+func (n *node) stepUntilError(f *fiber, s *reader.Stepper) error {
 	for {
 		read, left, err := s.Step(context.Background())
 		if err != nil {
 			return err
 		}
-		switch {
-		case read > 0 || left:
-		case n.reader != nil:
-			n.await(f)
-		default:
+		if read > 0 || left {
+			continue
+		}
+		if n.reader != nil {
+			n.awaitRecords(f)
+		} else {
 			f.idle = true
 			f.pause()
 		}

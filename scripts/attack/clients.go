@@ -13,16 +13,16 @@ const (
 	keyB = "attack-key-bbbbbbbbbbbb"
 )
 
-// keys sends every request with every kind of missing or wrong key. Only health may answer,
+// attackKeys sends every request with every kind of missing or wrong key. Only health may answer,
 // and nothing may be written.
-func (a *attack) keys() (string, error) {
+func (a *attack) attackKeys() (string, error) {
 	asked := 0
 	for _, program := range []string{"ingest serve", "run"} {
-		s, err := a.start(1024, []string{"WEIR_KEYS=" + keyA + "," + keyB}, append(strings.Fields(program), "gallery")...)
+		s, err := a.startServer(1024, []string{"WEIR_KEYS=" + keyA + "," + keyB}, append(strings.Fields(program), "gallery")...)
 		if err != nil {
 			return "", err
 		}
-		defer s.kill()
+		defer s.killServer()
 		root := "http://" + s.addr
 		for _, path := range []string{"/v1", "/v1/gallery", "/v1/gallery/Album?id=a", "/v1/gallery/batch", "/v1/gallery/albums", "/metrics", "/openapi.json", "/", "//healthz", "/healthz/", "/healthz/../v1", "/HEALTHZ", "/%68ealthz/x"} {
 			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
@@ -32,7 +32,7 @@ func (a *attack) keys() (string, error) {
 						headers = append(headers, "Authorization: "+key)
 					}
 					asked++
-					status, body, err := ask(method, root+path, "", headers...)
+					status, body, err := sendRequest(method, root+path, "", headers...)
 					if err != nil {
 						return "", err
 					}
@@ -42,35 +42,35 @@ func (a *attack) keys() (string, error) {
 				}
 			}
 		}
-		if status, _, err := ask("GET", root+"/healthz", ""); err != nil || status != 200 {
+		if status, _, err := sendRequest("GET", root+"/healthz", ""); err != nil || status != 200 {
 			return "", fmt.Errorf("health: %d %v", status, err)
 		}
-		if status, _, err := ask("GET", root+"/v1/gallery/Album?id=a", "", "Authorization: Bearer "+keyB); err != nil || status == http.StatusUnauthorized {
+		if status, _, err := sendRequest("GET", root+"/v1/gallery/Album?id=a", "", "Authorization: Bearer "+keyB); err != nil || status == http.StatusUnauthorized {
 			return "", fmt.Errorf("a good key: %d %v", status, err)
 		}
-		if err := s.stop(); err != nil {
+		if err := s.stopServer(); err != nil {
 			return "", err
 		}
 	}
 	return fmt.Sprintf("%d requests without a key were refused", asked), nil
 }
 
-// bodies sends bodies that are not commands. Every answer must be a client error (4xx), and
+// attackBodies sends bodies that are not commands. Every answer must be a client error (4xx), and
 // the server must go on.
-func (a *attack) bodies() (string, error) {
-	s, err := a.start(1024, nil, "ingest", "serve", "gallery")
+func (a *attack) attackBodies() (string, error) {
+	s, err := a.startServer(1024, nil, "ingest", "serve", "gallery")
 	if err != nil {
 		return "", err
 	}
-	defer s.kill()
+	defer s.killServer()
 	hostile := []string{
 		"{", "[]", "null", "1", `"x"`, "{}", "\x00", "\xff\xfe", "\xef\xbb\xbf{}", "{\"id\": 1e999999}", `{"id": "a", "id": "b"}`,
 		strings.Repeat("[", 200000), strings.Repeat(`{"a":`, 50000), `{"id": "` + strings.Repeat("x", 1<<20) + `"}`, `{"id": "` + strings.Repeat("x", 900000) + `"}`,
-		album(strings.Repeat("é", 2000), "x"), album("", "x"), `{"id": "a", "title": "\ud800", "createdAt": "2026-01-31T12:00:00Z"}`,
+		albumCommand(strings.Repeat("é", 2000), "x"), albumCommand("", "x"), `{"id": "a", "title": "\ud800", "createdAt": "2026-01-31T12:00:00Z"}`,
 		`{"id": "a", "title": "x", "createdAt": "` + strings.Repeat("9", 150000) + `"}`, `{"__proto__": {}, "weir": 1, "PK": "x"}`,
 	}
 	sent := 0
-	for round := range a.times(40, 4) {
+	for round := range a.shortOrFull(40, 4) {
 		for _, body := range hostile {
 			if round > 0 && len(body) > 0 { // and cut anywhere, or with a byte changed
 				b := []byte(body)[:1+a.rng.IntN(len(body))]
@@ -78,7 +78,7 @@ func (a *attack) bodies() (string, error) {
 				body = string(b)
 			}
 			for _, to := range []string{"Album", "batch"} {
-				status, answer, err := ask("POST", s.base+to, body)
+				status, answer, err := sendRequest("POST", s.base+to, body)
 				if err != nil {
 					return "", fmt.Errorf("after %d bodies, %.60q: %w", sent, body, err)
 				}
@@ -89,38 +89,38 @@ func (a *attack) bodies() (string, error) {
 			}
 		}
 	}
-	if status, answer, err := ask("POST", s.base+"Album", album("good", "good")); err != nil || status != 201 {
+	if status, answer, err := sendRequest("POST", s.base+"Album", albumCommand("good", "good")); err != nil || status != 201 {
 		return "", fmt.Errorf("a good one after all: %d %s %v", status, answer, err)
 	}
-	return fmt.Sprintf("%d hostile bodies stopped nothing", sent), s.stop()
+	return fmt.Sprintf("%d hostile bodies stopped nothing", sent), s.stopServer()
 }
 
-// idle holds more silent connections than the process may have open files. Writes and queries
+// attackConnections holds more silent connections than the process may have open files. Writes and queries
 // must go on meanwhile.
-func (a *attack) idle() (string, error) {
+func (a *attack) attackConnections() (string, error) {
 	const files = 320
-	s, err := a.start(files, nil, "dev", "gallery")
+	s, err := a.startServer(files, nil, "dev", "gallery")
 	if err != nil {
 		return "", err
 	}
-	defer s.kill()
+	defer s.killServer()
 	written := 0
-	for range a.times(20, 2) {
+	for range a.shortOrFull(20, 2) {
 		stop, err := webtest.Idle(s.addr, files+80)
 		if err != nil {
 			return "", err
 		}
 		defer stop()
 		for range 50 {
-			if status, answer, err := ask("POST", s.base+"Album", album(fmt.Sprint("idle", written), strings.Repeat("x", 20000))); err != nil || status != 201 {
+			if status, answer, err := sendRequest("POST", s.base+"Album", albumCommand(fmt.Sprint("idle", written), strings.Repeat("x", 20000))); err != nil || status != 201 {
 				return "", fmt.Errorf("write %d: %d %.200s %v", written, status, answer, err)
 			}
 			written++
 		}
 		client.CloseIdleConnections()
 	}
-	if status, answer, err := ask("GET", s.base+"album?albumId=idle7", ""); err != nil || status != 200 {
+	if status, answer, err := sendRequest("GET", s.base+"album?albumId=idle7", ""); err != nil || status != 200 {
 		return "", fmt.Errorf("a query: %d %.200s %v", status, answer, err)
 	}
-	return fmt.Sprintf("%d writes beside %d silent connections", written, files+80), s.stop()
+	return fmt.Sprintf("%d writes beside %d silent connections", written, files+80), s.stopServer()
 }

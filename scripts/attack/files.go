@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// files replays recordings that are truncated or have a flipped bit. None may be accepted as
+// attackFiles replays recordings that are truncated or have a flipped bit. None may be accepted as
 // complete: if the exit code is 0, every record must have been used.
-func (a *attack) files() (string, error) {
+func (a *attack) attackFiles() (string, error) {
 	var plain bytes.Buffer
 	for i := range 60 {
 		fmt.Fprintf(&plain, `{"eventName":"INSERT","dynamodb":{"SequenceNumber":"%d","Keys":{"PK":{"S":"ALBUM#%[1]d"},"SK":{"S":"METADATA"}},"NewImage":{"PK":{"S":"ALBUM#%[1]d"},"SK":{"S":"METADATA"},"EntityType":{"S":"Album"},"id":{"S":"%[1]d"},"title":{"S":"%x"},"createdAt":{"S":"2025-01-01T00:00:00Z"}}}}`+"\n", 100+i, a.rng.Uint64())
@@ -27,7 +27,7 @@ func (a *attack) files() (string, error) {
 		return "", err
 	}
 	path, refused := filepath.Join(a.dir, "stream.gz"), 0
-	n := a.times(150, 8)
+	n := a.shortOrFull(150, 8)
 	for i := range n {
 		b := bytes.Clone(packed.Bytes())
 		if i%2 == 0 {
@@ -45,10 +45,9 @@ func (a *attack) files() (string, error) {
 		} else if err != nil {
 			return "", err
 		}
-		switch {
-		case code == 1 || code == 2:
+		if code == 1 || code == 2 {
 			refused++
-		case code != 0 || !strings.Contains(string(out), "60 applied, 0 skipped, 0 kept, 0 gaps"):
+		} else if code != 0 || !strings.Contains(string(out), "60 applied, 0 skipped, 0 kept, 0 gaps") {
 			return "", fmt.Errorf("a damaged recording: exit %d: %s", code, out)
 		}
 	}

@@ -1,7 +1,7 @@
 // Command attack starts the built programs and attacks them. It sends requests without keys
 // and with wrong keys, sends malformed bodies, holds hundreds of silent connections open, lets
 // many clients write one row at once, kills the process under load, and replays damaged
-// recordings. Each part states what must hold where it checks it.
+// recordings. Each part states its promise where it checks it.
 //
 //	go run ./scripts/attack              all of it, in less than five minutes
 //	go run ./scripts/attack -short       the same in seconds, as .ci/run does
@@ -28,7 +28,7 @@ import (
 
 // attack is one run.
 type attack struct {
-	dir   string // what the programs write
+	dir   string // the data of the programs
 	short bool
 	rng   *rand.Rand
 }
@@ -39,8 +39,8 @@ var parts = []struct {
 	name string
 	run  func(*attack) (string, error)
 }{
-	{"keys", (*attack).keys}, {"bodies", (*attack).bodies}, {"idle", (*attack).idle},
-	{"rows", (*attack).rows}, {"kill", (*attack).kill}, {"files", (*attack).files},
+	{"keys", (*attack).attackKeys}, {"bodies", (*attack).attackBodies}, {"idle", (*attack).attackConnections},
+	{"rows", (*attack).attackRows}, {"kill", (*attack).attackByKills}, {"files", (*attack).attackFiles},
 }
 
 func main() {
@@ -55,7 +55,7 @@ func main() {
 		}
 		a := &attack{short: *short, rng: rand.New(rand.NewPCG(*seed, uint64(i)))}
 		began := time.Now()
-		did, err := a.one(p.run)
+		did, err := a.runAttack(p.run)
 		if err != nil {
 			failed = true
 			did = "FAILED: " + err.Error()
@@ -69,7 +69,7 @@ func main() {
 	fmt.Println("=> " + strings.Join(done, "; "))
 }
 
-func (a *attack) one(run func(*attack) (string, error)) (did string, err error) {
+func (a *attack) runAttack(run func(*attack) (string, error)) (did string, err error) {
 	if a.dir, err = os.MkdirTemp("", "weir-attack-"); err != nil {
 		return "", err
 	}
@@ -77,8 +77,8 @@ func (a *attack) one(run func(*attack) (string, error)) (did string, err error) 
 	return run(a)
 }
 
-// times returns how often something is done, in a short or a full run.
-func (a *attack) times(long, short int) int {
+// shortOrFull returns how often something is done, in a short or a full run.
+func (a *attack) shortOrFull(long, short int) int {
 	if a.short {
 		return short
 	}
@@ -92,9 +92,9 @@ type server struct {
 	addr string
 }
 
-// start starts a program of bin with a limit of open files and additional environment
+// startServer starts a program of bin with a limit of open files and additional environment
 // variables. Its output goes to stderr.
-func (a *attack) start(files int, env []string, args ...string) (*server, error) {
+func (a *attack) startServer(files int, env []string, args ...string) (*server, error) {
 	cmd := webtest.Limited(files, "bin/weir", append(args, "--data", filepath.Join(a.dir, "data"), "--addr", "127.0.0.1:0")...)
 	cmd.Env = append(os.Environ(), env...)
 	addr, err := webtest.Serving(cmd, io.Discard)
@@ -104,22 +104,22 @@ func (a *attack) start(files int, env []string, args ...string) (*server, error)
 	return &server{cmd, "http://" + addr + "/v1/gallery/", addr}, nil
 }
 
-// stop stops a server like a service manager does. It is an error if the server does not end
+// stopServer stops a server like a service manager does. It is an error if the server does not end
 // cleanly.
-func (s *server) stop() error {
+func (s *server) stopServer() error {
 	err := s.cmd.Process.Signal(syscall.SIGTERM)
 	return errors.Join(err, s.cmd.Wait())
 }
 
-func (s *server) kill() {
+func (s *server) killServer() {
 	s.cmd.Process.Kill()
 	s.cmd.Wait()
 }
 
 var client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// ask sends one request with headers of the form "NAME: VALUE" and returns status and body.
-func ask(method, url, body string, headers ...string) (int, string, error) {
+// sendRequest sends one request with headers of the form "NAME: VALUE" and returns status and body.
+func sendRequest(method, url, body string, headers ...string) (int, string, error) {
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
@@ -140,6 +140,6 @@ func ask(method, url, body string, headers ...string) (int, string, error) {
 	return res.StatusCode, string(b), err
 }
 
-func album(id, title string) string {
+func albumCommand(id, title string) string {
 	return fmt.Sprintf(`{"id": %q, "title": %q, "createdAt": "2026-01-31T12:00:00Z"}`, id, title)
 }

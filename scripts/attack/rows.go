@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,11 +31,7 @@ var oneRow = porcupine.Model{
 		for _, o := range history {
 			by[o.Input.(op).row] = append(by[o.Input.(op).row], o)
 		}
-		var out [][]porcupine.Operation
-		for _, ops := range by {
-			out = append(out, ops)
-		}
-		return out
+		return slices.Collect(maps.Values(by))
 	},
 	Step: func(state, input, output any) (bool, any) {
 		if o := input.(op); !o.read {
@@ -43,14 +41,14 @@ var oneRow = porcupine.Model{
 	},
 }
 
-// rows lets clients put, delete and read a few rows concurrently. What they saw must be
+// attackRows lets clients put, delete and read a few rows concurrently. The titles that they saw must be
 // linearizable.
-func (a *attack) rows() (string, error) {
-	s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+func (a *attack) attackRows() (string, error) {
+	s, err := a.startServer(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
 	if err != nil {
 		return "", err
 	}
-	defer s.kill()
+	defer s.killServer()
 	const clients, few = 16, 6
 	began := time.Now()
 	var mu sync.Mutex
@@ -60,13 +58,13 @@ func (a *attack) rows() (string, error) {
 	for c := range clients {
 		rng := rand.New(rand.NewPCG(a.rng.Uint64(), uint64(c)))
 		wg.Go(func() {
-			for i := range a.times(400, 40) {
+			for i := range a.shortOrFull(400, 40) {
 				o := op{row: rng.IntN(few), read: rng.IntN(2) == 0}
 				if !o.read && rng.IntN(4) > 0 {
 					o.title = fmt.Sprintf("%d-%d", c, i)
 				}
 				call := time.Since(began).Nanoseconds()
-				saw, err := s.do(o)
+				saw, err := s.doOperation(o)
 				end := time.Since(began).Nanoseconds()
 				mu.Lock()
 				failed = errors.Join(failed, err)
@@ -85,26 +83,26 @@ func (a *attack) rows() (string, error) {
 	if got := porcupine.CheckOperationsTimeout(oneRow, history, time.Minute); got != porcupine.Ok {
 		return "", fmt.Errorf("%d operations on %d rows by %d clients are not linearizable: %s", len(history), few, clients, got)
 	}
-	return fmt.Sprintf("%d operations are linearizable", len(history)), s.stop()
+	return fmt.Sprintf("%d operations are linearizable", len(history)), s.stopServer()
 }
 
-// do does an operation and returns the title that a read saw.
-func (s *server) do(o op) (string, error) {
+// doOperation does an operation and returns the title that a read saw.
+func (s *server) doOperation(o op) (string, error) {
 	url := fmt.Sprintf("%sAlbum?id=row%d", s.base, o.row)
 	method, body := "DELETE", ""
-	switch {
-	case o.read:
+	if o.read {
 		method = "GET"
-	case o.title != "":
+	} else if o.title != "" {
 		method, body = "PUT", fmt.Sprintf(`{"title": %q, "createdAt": "2026-01-31T12:00:00Z"}`, o.title)
 	}
-	status, answer, err := ask(method, url, body)
-	switch {
-	case err != nil:
+	status, answer, err := sendRequest(method, url, body)
+	if err != nil {
 		return "", err
-	case status >= 300 && status != http.StatusNotFound:
+	}
+	if status >= 300 && status != http.StatusNotFound {
 		return "", fmt.Errorf("%s %s: %d %.200s", method, url, status, answer)
-	case !o.read || status == http.StatusNotFound:
+	}
+	if !o.read || status == http.StatusNotFound {
 		return "", nil
 	}
 	var row struct{ Title string }
@@ -112,35 +110,35 @@ func (s *server) do(o op) (string, error) {
 	return row.Title, err
 }
 
-// kill kills a server under load, again and again. Each time the process must start again
+// attackByKills kills a server under load, again and again. Each time the process must start again
 // without help and have every write that it had answered.
-func (a *attack) kill() (string, error) {
-	kills, acked := a.times(30, 3), []string{}
+func (a *attack) attackByKills() (string, error) {
+	kills, acked := a.shortOrFull(30, 3), []string{}
 	for round := range kills {
-		s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+		s, err := a.startServer(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
 		if err != nil {
 			return "", fmt.Errorf("start after %d kills: %w", round, err)
 		}
-		acked = append(acked, a.load(s, round)...)
+		acked = append(acked, a.writeUntilKilled(s, round)...)
 	}
-	s, err := a.start(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
+	s, err := a.startServer(1024, nil, "ingest", "serve", "gallery", "--rate", "0")
 	if err != nil {
 		return "", err
 	}
-	defer s.kill()
+	defer s.killServer()
 	for _, id := range acked {
-		if status, answer, err := ask("GET", s.base+"Album?id="+id, ""); err != nil || status != 200 {
+		if status, answer, err := sendRequest("GET", s.base+"Album?id="+id, ""); err != nil || status != 200 {
 			return "", fmt.Errorf("%s was answered and is lost: %d %.200s %v", id, status, answer, err)
 		}
 	}
 	if len(acked) < kills {
 		return "", fmt.Errorf("only %d writes were answered in %d rounds", len(acked), kills)
 	}
-	return fmt.Sprintf("%d kills, %d writes, none lost", kills, len(acked)), s.stop()
+	return fmt.Sprintf("%d kills, %d writes, none lost", kills, len(acked)), s.stopServer()
 }
 
-// load writes until the server is killed and returns the ids of the answered writes.
-func (a *attack) load(s *server, round int) (acked []string) {
+// writeUntilKilled writes until the server is killed and returns the ids of the answered writes.
+func (a *attack) writeUntilKilled(s *server, round int) (acked []string) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var dead atomic.Bool
@@ -148,7 +146,7 @@ func (a *attack) load(s *server, round int) (acked []string) {
 		wg.Go(func() {
 			for i := 0; !dead.Load(); i++ {
 				id := fmt.Sprintf("k%d-%d-%d", round, c, i)
-				status, _, err := ask("POST", s.base+"Album", album(id, "x"))
+				status, _, err := sendRequest("POST", s.base+"Album", albumCommand(id, "x"))
 				if err != nil {
 					return
 				}
@@ -161,7 +159,7 @@ func (a *attack) load(s *server, round int) (acked []string) {
 		})
 	}
 	time.Sleep(time.Duration(100+a.rng.IntN(400)) * time.Millisecond)
-	s.kill()
+	s.killServer()
 	dead.Store(true)
 	wg.Wait()
 	client.CloseIdleConnections()

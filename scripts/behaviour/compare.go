@@ -16,13 +16,13 @@ import (
 // errDiffers is the result of a comparison that found differences.
 var errDiffers = errors.New("the two recordings differ")
 
-// compare prints the first lines in which the files of two recordings differ.
-func compare(before, after, names string) error {
-	rename, err := renames(names)
+// compareRecordings prints the first lines in which the files of two recordings differ.
+func compareRecordings(before, after, names string) error {
+	rename, err := readRenames(names)
 	if err != nil {
 		return err
 	}
-	files, err := union(before, after)
+	files, err := unionOfFiles(before, after)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func compare(before, after, names string) error {
 		}
 		if a = rename(a); !bytes.Equal(a, b) {
 			differ++
-			show(name, a, b)
+			showDifference(name, a, b)
 		}
 	}
 	fmt.Printf("%d of %d files differ\n", differ, len(files))
@@ -47,8 +47,8 @@ func compare(before, after, names string) error {
 	return nil
 }
 
-// show prints the first line in which a file differs, and how many lines differ.
-func show(name string, a, b []byte) {
+// showDifference prints the first line in which a file differs, and how many lines differ.
+func showDifference(name string, a, b []byte) {
 	as, bs := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
 	at := 0
 	for at < min(len(as), len(bs)) && as[at] == bs[at] {
@@ -63,8 +63,8 @@ func show(name string, a, b []byte) {
 	fmt.Printf("%s:%d (%d and %d lines)\n  old %s\n  new %s\n", name, at+1, len(as), len(bs), line(as), line(bs))
 }
 
-// union returns the sorted names of the files that exist in any of the directories.
-func union(dirs ...string) ([]string, error) {
+// unionOfFiles returns the sorted names of the files that exist in any of the directories.
+func unionOfFiles(dirs ...string) ([]string, error) {
 	var out []string
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -83,9 +83,9 @@ func union(dirs ...string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// renames reads a file of old and new words and returns a function that replaces them. It
+// readRenames reads a file of old and new words and returns a function that replaces them. It
 // tries longer words first.
-func renames(file string) (func([]byte) []byte, error) {
+func readRenames(file string) (func([]byte) []byte, error) {
 	if file == "" {
 		return func(b []byte) []byte { return b }, nil
 	}
@@ -111,7 +111,7 @@ func renames(file string) (func([]byte) []byte, error) {
 	}
 	slices.SortFunc(olds, func(a, b string) int { return len(b) - len(a) })
 	for i, old := range olds {
-		olds[i] = whole(old)
+		olds[i] = wholeWord(old)
 	}
 	word := regexp.MustCompile(strings.Join(olds, "|"))
 	return func(b []byte) []byte {
@@ -119,8 +119,8 @@ func renames(file string) (func([]byte) []byte, error) {
 	}, nil
 }
 
-// whole returns a pattern that matches a word only as a whole word.
-func whole(word string) string {
+// wholeWord returns a pattern that matches a word only as a whole word.
+func wholeWord(word string) string {
 	pattern := regexp.QuoteMeta(word)
 	if letter.MatchString(word[:1]) {
 		pattern = `\b` + pattern

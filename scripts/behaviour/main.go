@@ -1,7 +1,7 @@
 // Command behaviour shows that a refactoring did not change behaviour. It records what one
 // version does, and compares the recordings of two versions.
 //
-//	behaviour record DIR            write what this version does into DIR
+//	behaviour record DIR            write the behaviour of this version into DIR
 //	behaviour compare OLD NEW       compare two such directories
 //	behaviour compare OLD NEW NAMES the same, after the words of OLD were replaced
 //
@@ -17,7 +17,7 @@
 // NAMES is for a version that renamed things: a text file with an old word, a space and the
 // new word on each line. Only whole words are replaced.
 //
-// What a batch costs on DynamoDB, in calls and units, is recorded by
+// The cost of a batch on DynamoDB, in calls and units, is recorded by
 // scripts/bench-aws.sh -costs FILE and compared with diff.
 package main
 
@@ -38,9 +38,9 @@ func main() {
 	var err error
 	switch args := flag.Args(); {
 	case len(args) == 2 && args[0] == "record":
-		err = record(ctx, args[1], *streams, *seeds)
+		err = recordAll(ctx, args[1], *streams, *seeds)
 	case (len(args) == 3 || len(args) == 4) && args[0] == "compare":
-		err = compare(args[1], args[2], append(args[3:], "")[0])
+		err = compareRecordings(args[1], args[2], append(args[3:], "")[0])
 	default:
 		fmt.Fprintln(os.Stderr, "usage: behaviour [-seeds N] record DIR | compare OLD NEW [NAMES]")
 		os.Exit(2)

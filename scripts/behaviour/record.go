@@ -28,27 +28,27 @@ import (
 // clock is the time of every recording. It is later than all times in the streams.
 var clock = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func record(ctx context.Context, dir, streams string, seeds int) error {
+func recordAll(ctx context.Context, dir, streams string, seeds int) error {
 	for _, name := range model.Builtin() {
 		m, err := model.Load(name)
 		if err != nil {
 			return err
 		}
 		for seed := 1; seed <= seeds && ctx.Err() == nil; seed++ {
-			if err := trace(m, uint64(seed), filepath.Join(dir, "traces", fmt.Sprintf("%s-%02d", name, seed))); err != nil {
+			if err := recordTrace(m, uint64(seed), filepath.Join(dir, "traces", fmt.Sprintf("%s-%02d", name, seed))); err != nil {
 				return err
 			}
 		}
 		fmt.Fprintf(os.Stderr, "%s: %d traces\n", name, seeds)
-		if err := derived(ctx, m, filepath.Join(streams, name), dir); err != nil {
+		if err := recordDerived(ctx, m, filepath.Join(streams, name), dir); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return ctx.Err()
 }
 
-// write creates a file with what put writes.
-func write(path string, put func(w io.Writer) error) error {
+// writeFile creates a file and lets put write it.
+func writeFile(path string, put func(w io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func write(path string, put func(w io.Writer) error) error {
 	return err
 }
 
-func trace(m *model.Model, seed uint64, path string) error {
-	return write(path, func(w io.Writer) error {
+func recordTrace(m *model.Model, seed uint64, path string) error {
+	return writeFile(path, func(w io.Writer) error {
 		out := sim.Run(m, seed, sim.Options{Faults: sim.Kinds, Trace: func(line string) { fmt.Fprintln(w, line) }})
 		_, err := fmt.Fprintf(w, "%d records, %d acts, counted %v, failures %v\n", out.Records, out.Acts, out.Counted, out.Failures)
 		return err
 	})
 }
 
-// derived replays a model's recorded streams into an empty store and writes everything that
+// recordDerived replays a model's recorded streams into an empty store and writes everything that
 // the store then holds.
-func derived(ctx context.Context, m *model.Model, streams, dir string) error {
+func recordDerived(ctx context.Context, m *model.Model, streams, dir string) error {
 	files, err := filepath.Glob(filepath.Join(streams, "*"))
 	if err != nil {
 		return err
@@ -95,28 +95,28 @@ func derived(ctx context.Context, m *model.Model, streams, dir string) error {
 	if err := replayAll(ctx, s, files); err != nil {
 		return err
 	}
-	if err := write(filepath.Join(dir, "rows", m.Name), func(w io.Writer) error { return rows(ctx, w, s) }); err != nil {
+	if err := writeFile(filepath.Join(dir, "rows", m.Name), func(w io.Writer) error { return writeRows(ctx, w, s) }); err != nil {
 		return err
 	}
-	if err := write(filepath.Join(dir, "own", m.Name), func(w io.Writer) error {
-		ids, err := identities(ctx, s)
+	if err := writeFile(filepath.Join(dir, "own", m.Name), func(w io.Writer) error {
+		ids, err := tableIdentities(ctx, s)
 		if err != nil {
 			return err
 		}
-		return table(ctx, w, s.Store, store.Query{Table: owntable.TableName}, "", ids)
+		return writeTable(ctx, w, s.Store, store.Query{Table: owntable.TableName}, "", ids)
 	}); err != nil {
 		return err
 	}
-	return write(filepath.Join(dir, "documents", m.Name), func(w io.Writer) error { return documents(ctx, w, s) })
+	return writeFile(filepath.Join(dir, "documents", m.Name), func(w io.Writer) error { return writeDocuments(ctx, w, s) })
 }
 
-func rows(ctx context.Context, w io.Writer, s *system.System) error {
+func writeRows(ctx context.Context, w io.Writer, s *system.System) error {
 	for _, t := range s.Models[0].Model.Tables {
-		if err := table(ctx, w, s.Store, store.Query{Table: t.Name}, t.Name+" ", nil); err != nil {
+		if err := writeTable(ctx, w, s.Store, store.Query{Table: t.Name}, t.Name+" ", nil); err != nil {
 			return err
 		}
 		for _, ix := range t.Indexes {
-			if err := table(ctx, w, s.Store, store.Query{Table: t.Name, Index: ix.Name}, t.Name+" "+ix.Name+" ", nil); err != nil {
+			if err := writeTable(ctx, w, s.Store, store.Query{Table: t.Name, Index: ix.Name}, t.Name+" "+ix.Name+" ", nil); err != nil {
 				return err
 			}
 		}
@@ -127,9 +127,9 @@ func rows(ctx context.Context, w io.Writer, s *system.System) error {
 // secret is the partition of the row whose value is random in each new store.
 const secret = "secret"
 
-// identities returns the ids of the model's tables, which are random in each new store and
+// tableIdentities returns the ids of the model's tables, which are random in each new store and
 // which our own table holds.
-func identities(ctx context.Context, s *system.System) (ids []string, err error) {
+func tableIdentities(ctx context.Context, s *system.System) (ids []string, err error) {
 	for _, t := range s.Models[0].Model.Tables {
 		is, err := s.Store.Identity(ctx, t.Name)
 		if err != nil {
@@ -140,9 +140,9 @@ func identities(ctx context.Context, s *system.System) (ids []string, err error)
 	return ids, nil
 }
 
-// table writes the rows that a query returns, except the secret. In place of each of random
+// writeTable writes the rows that a query returns, except the secret. In place of each of random
 // it writes where in random it stands.
-func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string, random []string) error {
+func writeTable(ctx context.Context, w io.Writer, db store.Store, q store.Query, prefix string, random []string) error {
 	var lines []string
 	for row, err := range store.EachRow(ctx, db, q) {
 		if err != nil {
@@ -166,12 +166,12 @@ func table(ctx context.Context, w io.Writer, db store.Store, q store.Query, pref
 	return nil
 }
 
-// documents writes for each row of a searched entity whether the index holds exactly
+// writeDocuments writes for each row of a searched entity whether the index holds exactly
 // the document that must come of it, and each id that the index answers with.
-func documents(ctx context.Context, w io.Writer, s *system.System) error {
+func writeDocuments(ctx context.Context, w io.Writer, s *system.System) error {
 	m := s.Models[0].Model
 	for _, sr := range m.Searches {
-		if err := held(ctx, w, s, sr); err != nil {
+		if err := writeIndexed(ctx, w, s, sr); err != nil {
 			return err
 		}
 		q := search.Query{Index: document.IndexName(m, sr), Limit: 1000}
@@ -192,7 +192,7 @@ func documents(ctx context.Context, w io.Writer, s *system.System) error {
 	return nil
 }
 
-func held(ctx context.Context, w io.Writer, s *system.System, sr *model.Search) error {
+func writeIndexed(ctx context.Context, w io.Writer, s *system.System, sr *model.Search) error {
 	m, t := s.Models[0].Model, sr.Of.Table
 	q := store.Query{Table: t.Name}
 	for {

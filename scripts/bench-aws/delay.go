@@ -24,22 +24,22 @@ func measureDelays(ctx context.Context, records int) error {
 	if err != nil {
 		return err
 	}
-	proxy, end := between()
+	proxy, end := startProxy()
 	defer end()
 	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "recording\tdelay\tbatch\tweir, 32 at once\tweir, 8\tplain, 32\tplain\tmarker\tweir/plain\t")
 	goal := 0.0
-	for _, w := range []workload{uploads(m, records), likes(m, records)} {
+	for _, w := range []workload{uploadsWorkload(m, records), likesWorkload(m, records)} {
 		for _, delay := range delays {
 			fmt.Fprintf(os.Stderr, "%s, %v\n", w.name, delay)
 			proxy.Set(dynamodbtest.Faults{Delay: delay})
 			// The handlers take one record after the other, or all of the recording: their
 			// speed does not depend on the batch.
-			plain, err := speed(ctx, m, w, records, 1, (*world).plain)
+			plain, err := measureSpeed(ctx, m, w, records, 1, (*world).plainHandler)
 			if err != nil {
 				return err
 			}
-			marker, err := speed(ctx, m, w, records, 1, (*world).marker)
+			marker, err := measureSpeed(ctx, m, w, records, 1, (*world).markingHandler)
 			if err != nil {
 				return err
 			}
@@ -48,8 +48,8 @@ func measureDelays(ctx context.Context, records int) error {
 				for i, way := range []struct {
 					atOnce int
 					new    func(*world) handler
-				}{{concurrency, (*world).weir}, {8, (*world).weir}, {concurrency, (*world).plainAtOnce}} {
-					if found[i], err = speed(ctx, m, w, batch, way.atOnce, way.new); err != nil {
+				}{{concurrency, (*world).weirHandler}, {8, (*world).weirHandler}, {concurrency, (*world).plainAtOnce}} {
+					if found[i], err = measureSpeed(ctx, m, w, batch, way.atOnce, way.new); err != nil {
 						return err
 					}
 				}
@@ -76,7 +76,7 @@ func measureProcess(ctx context.Context, records int) error {
 	if err != nil {
 		return err
 	}
-	proxy, end := between()
+	proxy, end := startProxy()
 	defer end()
 	delay := func(is bool) {
 		proxy.Set(dynamodbtest.Faults{})
@@ -85,15 +85,15 @@ func measureProcess(ctx context.Context, records int) error {
 		}
 	}
 	delay(true)
-	plain, err := speed(ctx, m, uploads(m, 500), 500, 1, (*world).plain)
+	plain, err := measureSpeed(ctx, m, uploadsWorkload(m, 500), 500, 1, (*world).plainHandler)
 	if err != nil {
 		return err
 	}
-	w, least := uploads(m, records), 0.0
+	w, least := uploadsWorkload(m, records), 0.0
 	for i, shards := range []int{1, 20} {
 		again := 0
 		delay(false)
-		took, err := following(m, w, shards)(ctx, delay, &again)
+		took, err := followShards(m, w, shards)(ctx, delay, &again)
 		if err != nil {
 			return err
 		}
@@ -109,9 +109,9 @@ func measureProcess(ctx context.Context, records int) error {
 	return nil
 }
 
-// speed is how many records a second a handler applies.
-func speed(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (float64, error) {
-	f, err := through(ctx, m, w, batch, atOnce, way)
+// measureSpeed returns how many records a second a handler applies.
+func measureSpeed(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (float64, error) {
+	f, err := runThrough(ctx, m, w, batch, atOnce, way)
 	if err != nil {
 		return 0, fmt.Errorf("%s, batches of %d: %w", w.name, batch, err)
 	}

@@ -23,16 +23,16 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"0.1 % lost", lost(0.001), 0.90},
-	{"0.5 % lost", lost(0.005), 0.80},
-	{"2 % lost", lost(0.02), 0.60},
+	{"0.1 % lost", lostRequests(0.001), 0.90},
+	{"0.5 % lost", lostRequests(0.005), 0.80},
+	{"2 % lost", lostRequests(0.02), 0.60},
 	{"5 % throttled", dynamodbtest.Faults{Throttled: 0.05}, 0.60},
 	{"0.5 % silent", dynamodbtest.Faults{Silent: 0.005}, 0},
 }
 
-// lost is a share of requests that are dropped, or answered with 500 or 503, half of each.
+// lostRequests is a share of requests that are dropped, or answered with 500 or 503, half of each.
 // Half of each has happened.
-func lost(share float64) dynamodbtest.Faults {
+func lostRequests(share float64) dynamodbtest.Faults {
 	return dynamodbtest.Faults{Dropped: share / 2, Broken: share / 2}
 }
 
@@ -42,21 +42,21 @@ func measureFaults(ctx context.Context, records int) error {
 	if err != nil {
 		return err
 	}
-	w := uploads(m, records)
+	w := uploadsWorkload(m, records)
 	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "in\tfaults\tquiet rec/s\trec/s\tshare\tleast\tstruck\tbatches again\t")
 	good := true
 	for _, way := range []struct {
 		name string
 		is   way
-	}{{"process", batchwise(m, w, (*world).weir)}, {"process, 64 shards", following(m, w, 64)}} {
+	}{{"process", applyBatches(m, w, (*world).weirHandler)}, {"process, 64 shards", followShards(m, w, 64)}} {
 		for _, f := range faults {
-			share, err := w.share(ctx, way.is, f.is)
+			share, err := w.measureShare(ctx, way.is, f.is)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", way.name, f.name, err)
 			}
-			good = good && share.of() >= f.least
-			fmt.Fprintf(tw, "%s\t%s\t%.0f\t%.0f\t%.0f %%\t%.0f %%\t%d\t%d\t\n", way.name, f.name, share.quiet, share.faulty, 100*share.of(), 100*f.least, share.struck, share.again)
+			good = good && share.shareOfQuiet() >= f.least
+			fmt.Fprintf(tw, "%s\t%s\t%.0f\t%.0f\t%.0f %%\t%.0f %%\t%d\t%d\t\n", way.name, f.name, share.quiet, share.faulty, 100*share.shareOfQuiet(), 100*f.least, share.struck, share.again)
 			if err := tw.Flush(); err != nil { // each takes a while
 				return err
 			}
@@ -75,12 +75,12 @@ type share struct {
 	again         int
 }
 
-func (s share) of() float64 { return s.faulty / s.quiet }
+func (s share) shareOfQuiet() float64 { return s.faulty / s.quiet }
 
 const endpointVariable = "AWS_ENDPOINT_URL_DYNAMODB"
 
-// between starts a proxy in front of the DynamoDB, and has all that comes use it, until end.
-func between() (proxy *dynamodbtest.Faulty, end func()) {
+// startProxy starts a proxy in front of the DynamoDB, and has all that comes use it, until end.
+func startProxy() (proxy *dynamodbtest.Faulty, end func()) {
 	endpoint := os.Getenv(endpointVariable)
 	proxy = dynamodbtest.NewFaulty(endpoint, 1)
 	os.Setenv(endpointVariable, proxy.URL)
@@ -94,49 +94,49 @@ const rounds = 3
 // first record, and with false after the last. It adds to again how many batches were applied again.
 type way func(ctx context.Context, set func(faulty bool), again *int) (took time.Duration, err error)
 
-// batchwise applies batch after batch with a handler.
-func batchwise(m *model.Model, w workload, handle func(*world) handler) way {
+// applyBatches applies batch after batch with a handler.
+func applyBatches(m *model.Model, w workload, handle func(*world) handler) way {
 	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
 		wd, err := newWorld(ctx, m, w, concurrency)
 		if err != nil {
 			return 0, err
 		}
-		defer wd.end()
+		defer wd.endWorld()
 		set(true)
 		start := time.Now()
-		err = persistent(ctx, len(w.records), handle(wd), again)
+		err = applyUntilDone(ctx, len(w.records), handle(wd), again)
 		took = time.Since(start)
 		if set(false); err == nil {
-			err = wd.check(ctx)
+			err = wd.recountTarget(ctx)
 		}
 		return took, err
 	}
 }
 
-// following has a whole process follow shards, with its lease and checkpoints.
-func following(m *model.Model, w workload, shards int) way {
+// followShards has a whole process follow shards, with its lease and checkpoints.
+func followShards(m *model.Model, w workload, shards int) way {
 	return func(ctx context.Context, set func(bool), again *int) (took time.Duration, err error) {
 		s, err := newSharing(ctx, m, w, shards, 0, 10*time.Second)
 		if err != nil {
 			return 0, err
 		}
-		defer s.end()
-		s.start()
-		if _, err := s.reads(ctx); err != nil {
+		defer s.endAll()
+		s.startProcess()
+		if _, err := s.awaitReader(ctx); err != nil {
 			return 0, err
 		}
 		set(true)
 		defer set(false)
-		s.stream.show()
-		took, err = s.applied(ctx)
+		s.stream.showMore()
+		took, err = s.awaitApplied(ctx)
 		*again += int(s.failed.Load())
 		return took, err
 	}
 }
 
-// share runs a recording with and without faults in turn.
-func (w workload) share(ctx context.Context, run way, is dynamodbtest.Faults) (s share, err error) {
-	proxy, end := between()
+// measureShare runs a recording with and without faults in turn.
+func (w workload) measureShare(ctx context.Context, run way, is dynamodbtest.Faults) (s share, err error) {
+	proxy, end := startProxy()
 	defer end()
 	var took [2]time.Duration
 	for i := -1; i <= 2*rounds; i++ { // the first run warms up
@@ -159,9 +159,9 @@ func (w workload) share(ctx context.Context, run way, is dynamodbtest.Faults) (s
 	return s, nil
 }
 
-// persistent applies all batches, and those that fail again after a pause, as processes and
+// applyUntilDone applies all batches, and those that fail again after a pause, as processes and
 // functions do. It adds to again how often that happened.
-func persistent(ctx context.Context, records int, handle handler, again *int) error {
+func applyUntilDone(ctx context.Context, records int, handle handler, again *int) error {
 	const batch = 500
 	for at := 0; at < records; {
 		if err := handle(ctx, at, min(at+batch, records)); err != nil {

@@ -90,7 +90,7 @@ func (a *appWrites) quantile(q float64) time.Duration {
 	return a.took[min(len(a.took)-1, int(q*float64(len(a.took))))].Round(time.Millisecond)
 }
 
-// measureHot prints what happens with and without a budget.
+// measureHot prints the results with and without a budget.
 func measureHot(ctx context.Context) error {
 	m, err := model.Load("gallery")
 	if err != nil {
@@ -101,7 +101,7 @@ func measureHot(ctx context.Context) error {
 	for _, h := range []*hot{{processes: 1}, {processes: 4}, {}} {
 		for _, budget := range []float64{0, hotBudget} {
 			h := &hot{processes: h.processes, budget: budget}
-			if err := h.run(ctx, m); err != nil {
+			if err := h.runHot(ctx, m); err != nil {
 				return fmt.Errorf("%s, budget %v: %w", h.name(), budget, err)
 			}
 			fmt.Fprintf(tw, "%s\t%.0f\t%d\t%.1f s\t%d\t%d\t%d\t%d\t%d\t%v\t%v\t\n", h.name(), budget, h.applied, h.lag.Seconds(), h.writes, h.refused,
@@ -114,8 +114,8 @@ func measureHot(ctx context.Context) error {
 	return tw.Flush()
 }
 
-func (h *hot) run(ctx context.Context, m *model.Model) error {
-	proxy, end := between()
+func (h *hot) runHot(ctx context.Context, m *model.Model) error {
+	proxy, end := startProxy()
 	defer end()
 	var refused atomic.Int64
 	proxy.Refused = func(_ *http.Request, body []byte) {
@@ -140,47 +140,47 @@ func (h *hot) run(ctx context.Context, m *model.Model) error {
 			return err
 		}
 	}
-	row := album(0).With(value.Attr{Name: "notes", Value: value.OfString(strings.Repeat("x", hotKilobytes<<10-700))})
+	row := albumRow(0).With(value.Attr{Name: "notes", Value: value.OfString(strings.Repeat("x", hotKilobytes<<10-700))})
 	if _, err := db.Write(ctx, []store.Write{{Ref: refOf(m, row), Put: row}}); err != nil {
 		return err
 	}
 	w := workload{rows: []value.Item{row}, attr: "mediaCount"}
 	for i := range hotRate * hotSeconds {
-		w.insert(m, i, 0, strs("PK", "ALBUM#a0", "SK", fmt.Sprintf("MEDIA#m%d", i), "EntityType", "AlbumMedia", "albumId", "a0", "mediaId", fmt.Sprintf("m%d", i), "addedAt", stamp(i)))
+		w.insertRecord(m, i, 0, stringItem("PK", "ALBUM#a0", "SK", fmt.Sprintf("MEDIA#m%d", i), "EntityType", "AlbumMedia", "albumId", "a0", "mediaId", fmt.Sprintf("m%d", i), "addedAt", timeStamp(i)))
 	}
 	var uses []*budget.Writes
 	among := h.processes
 	if among == 0 {
 		among = hotShards
 	}
-	s := &sharing{model: m, work: w, lease: 10 * time.Second, stream: dealt(m, &w)}
+	s := &sharing{model: m, work: w, lease: 10 * time.Second, stream: dealtStream(m, &w)}
 	s.open = func() store.Store {
 		writes := budget.New(h.budget, owntable.TableName)
 		writes.Share([]string{m.Tables[0].Name}, among)
 		uses = append(uses, writes)
 		return dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: concurrency, Writes: writes})
 	}
-	defer s.end()
+	defer s.endAll()
 	for range h.processes {
-		s.start()
+		s.startProcess()
 	}
 	if h.processes > 0 {
-		if _, err := s.reads(ctx); err != nil {
+		if _, err := s.awaitReader(ctx); err != nil {
 			return err
 		}
 	}
 	proxy.Set(dynamodbtest.Faults{Partition: partitionUnits})
 	s.stream.upTo(1)
-	s.stream.show()
+	s.stream.showMore()
 	over, stop := context.WithCancel(ctx)
 	defer stop()
 	begin := time.Now()
 	due := func() int { return min(len(w.records), 1+int(time.Since(begin).Seconds()*hotRate)) }
 	if h.processes == 0 {
-		h.invoke(over, s, due)
+		h.invokeShards(over, s, due)
 	}
-	h.app.write(over, sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.Retryer, o.DisableValidateResponseChecksum = retry.NewStandard(), true }), m.Tables[0].Name)
-	if err := h.follow(ctx, s.runner(db), s.stream, due); err != nil {
+	h.app.writeAlbum(over, sdk.NewFromConfig(cfg, func(o *sdk.Options) { o.Retryer, o.DisableValidateResponseChecksum = retry.NewStandard(), true }), m.Tables[0].Name)
+	if err := h.followHot(ctx, s.newRunner(db), s.stream, due); err != nil {
 		return err
 	}
 	took := time.Since(begin).Seconds()
@@ -198,8 +198,8 @@ func (h *hot) run(ctx context.Context, m *model.Model) error {
 	return (&world{model: m, work: w}).checkIn(ctx, db)
 }
 
-// dealt is a stream whose shards have the records in turn.
-func dealt(m *model.Model, w *workload) *sharedStream {
+// dealtStream is a stream whose shards have the records in turn.
+func dealtStream(m *model.Model, w *workload) *sharedStream {
 	recs := make([][]events.Record, hotShards)
 	for i, r := range w.records {
 		recs[i%hotShards] = append(recs[i%hotShards], r)
@@ -207,9 +207,9 @@ func dealt(m *model.Model, w *workload) *sharedStream {
 	return &sharedStream{table: m.Tables[0].Name, recs: recs, more: make(chan struct{})}
 }
 
-// follow lets the stream grow, and notes how far the album is behind, until it shows everything.
-func (h *hot) follow(ctx context.Context, run *runner.Runner, stream *sharedStream, due func() int) error {
-	ref := refOf(run.Model, album(0))
+// followHot lets the stream grow, and notes how far the album is behind, until it shows everything.
+func (h *hot) followHot(ctx context.Context, run *runner.Runner, stream *sharedStream, due func() int) error {
+	ref := refOf(run.Model, albumRow(0))
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		stream.upTo(due())
 		rows, err := run.Store.Get(ctx, []store.Ref{ref})
@@ -231,11 +231,11 @@ func (h *hot) follow(ctx context.Context, run *runner.Runner, stream *sharedStre
 // eventRecords is the batch size of the mapping; Lambda allows 10,000.
 const eventRecords = 5000
 
-// invoke handles the records of each shard as Lambda does: one invocation at a time, with what
+// invokeShards handles the records of each shard as Lambda does: one invocation at a time, with what
 // there is.
-func (h *hot) invoke(ctx context.Context, s *sharing, due func() int) {
+func (h *hot) invokeShards(ctx context.Context, s *sharing, due func() int) {
 	for shard, recs := range s.stream.recs {
-		run, table := s.runner(s.open()), s.model.Tables[0]
+		run, table := s.newRunner(s.open()), s.model.Tables[0]
 		go func() {
 			for done := 0; done < len(recs) && ctx.Err() == nil; {
 				n := min(done+eventRecords, due()/hotShards)
@@ -259,8 +259,8 @@ func (h *hot) invoke(ctx context.Context, s *sharing, due func() int) {
 	}
 }
 
-// write writes the album as the application does, until ctx is done.
-func (a *appWrites) write(ctx context.Context, app *sdk.Client, table string) {
+// writeAlbum writes the album as the application does, until ctx is done.
+func (a *appWrites) writeAlbum(ctx context.Context, app *sdk.Client, table string) {
 	one := func() {
 		start := time.Now()
 		_, err := app.UpdateItem(ctx, &sdk.UpdateItemInput{

@@ -55,7 +55,7 @@ func main() {
 	case *hotTarget:
 		err = measureHot(ctx)
 	default:
-		err = run(ctx, *records, *costs)
+		err = runBenches(ctx, *records, *costs)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-aws:", err)
@@ -65,14 +65,14 @@ func main() {
 
 var batches = []int{10, 100, 1000}
 
-func run(ctx context.Context, records int, costs string) error {
+func runBenches(ctx context.Context, records int, costs string) error {
 	m, err := model.Load("gallery")
 	if err != nil {
 		return err
 	}
 	var lines []line
-	for _, w := range []workload{uploads(m, records), likes(m, records)} {
-		found, err := measure(ctx, m, w)
+	for _, w := range []workload{uploadsWorkload(m, records), likesWorkload(m, records)} {
+		found, err := measureAll(ctx, m, w)
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
@@ -83,7 +83,7 @@ func run(ctx context.Context, records int, costs string) error {
 			return err
 		}
 	}
-	return show(lines)
+	return printLines(lines)
 }
 
 // costsOf returns one line for each batch size, with units and requests but no
@@ -121,7 +121,7 @@ type line struct {
 	targets       float64 // of a batch
 }
 
-func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err error) {
+func measureAll(ctx context.Context, m *model.Model, w workload) (lines []line, err error) {
 	for _, n := range batches {
 		fmt.Fprintf(os.Stderr, "%s, batches of %d\n", w.name, n)
 		l := line{workload: w.name, batch: n}
@@ -129,15 +129,15 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 			into *figures
 			new  func(*world) handler
 		}{
-			{&l.weir, (*world).weir}, {&l.plain, (*world).plain}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).marker},
+			{&l.weir, (*world).weirHandler}, {&l.plain, (*world).plainHandler}, {&l.plainAtOnce, (*world).plainAtOnce}, {&l.marker, (*world).markingHandler},
 		} {
-			if *way.into, err = through(ctx, m, w, n, concurrency, way.new); err != nil {
+			if *way.into, err = runThrough(ctx, m, w, n, concurrency, way.new); err != nil {
 				return nil, err
 			}
 		}
-		targets := w.targets(n)
+		targets := w.countTargets(n)
 		l.targets = float64(targets) * float64(n) / float64(len(w.records))
-		own := l.plain.units / float64(l.plain.records) // what a write of the target costs
+		own := l.plain.units / float64(l.plain.records) // the cost of a write of the target
 		l.bound = float64(targets) * (1 + own) * 1000 / float64(len(w.records))
 		lines = append(lines, l)
 	}
@@ -147,14 +147,14 @@ func measure(ctx context.Context, m *model.Model, w workload) (lines []line, err
 // handler applies one batch.
 type handler func(ctx context.Context, first, last int) error
 
-// through runs a recording through a handler in a world of its own and checks the resulting
+// runThrough runs a recording through a handler in a world of its own and checks the resulting
 // numbers.
-func through(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (f figures, err error) {
+func runThrough(ctx context.Context, m *model.Model, w workload, batch, atOnce int, way func(*world) handler) (f figures, err error) {
 	wd, err := newWorld(ctx, m, w, atOnce)
 	if err != nil {
 		return f, err
 	}
-	defer wd.end()
+	defer wd.endWorld()
 	handle := way(wd)
 	wd.units.reset()
 	start := time.Now()
@@ -163,11 +163,11 @@ func through(ctx context.Context, m *model.Model, w workload, batch, atOnce int,
 			return f, err
 		}
 	}
-	f = figures{records: len(w.records), took: time.Since(start), units: wd.units.sum(), calls: wd.units.requests()}
-	return f, wd.check(ctx)
+	f = figures{records: len(w.records), took: time.Since(start), units: wd.units.sum(), calls: wd.units.requestCounts()}
+	return f, wd.recountTarget(ctx)
 }
 
-func show(lines []line) error {
+func printLines(lines []line) error {
 	tw := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, strings.Join([]string{"recording", "batch", "targets", "weir rec/s", "plain", "at once", "marker",
 		"weir units/1000", "bound", "plain", "marker", "speed/plain", "units/plain", "units/marker", "units/bound", ""}, "\t"))
@@ -180,12 +180,12 @@ func show(lines []line) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	return goals(lines)
+	return checkGoals(lines)
 }
 
-// goals checks the goals, which hold for batches of 1,000 records of the first recording, and
+// checkGoals checks the goals, which hold for batches of 1,000 records of the first recording, and
 // the limit that holds for all.
-func goals(lines []line) error {
+func checkGoals(lines []line) error {
 	good := true
 	say := func(ok bool, format string, args ...any) {
 		verdict := "met"

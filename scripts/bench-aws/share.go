@@ -45,7 +45,7 @@ type sharedStream struct {
 	more  chan struct{} // closed when there are records
 }
 
-func (s *sharedStream) show() {
+func (s *sharedStream) showMore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shown = true
@@ -63,8 +63,8 @@ type backend struct {
 
 var errDead = errors.New("the process is dead")
 
-// does waits as long as so many requests take, 32 at a time.
-func (b *backend) does(requests int) error {
+// waitRequests waits as long as so many requests take, 32 at a time.
+func (b *backend) waitRequests(requests int) error {
 	if b.dead.Load() {
 		return errDead
 	}
@@ -75,28 +75,28 @@ func (b *backend) does(requests int) error {
 }
 
 func (b *backend) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
-	if err := b.does((len(refs) + 99) / 100); err != nil {
+	if err := b.waitRequests((len(refs) + 99) / 100); err != nil {
 		return nil, err
 	}
 	return b.Store.Get(ctx, refs)
 }
 
 func (b *backend) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if err := b.does(len(ws)); err != nil {
+	if err := b.waitRequests(len(ws)); err != nil {
 		return nil, err
 	}
 	return b.Store.Write(ctx, ws)
 }
 
 func (b *backend) Query(ctx context.Context, q store.Query) (store.Page, error) {
-	if err := b.does(1); err != nil {
+	if err := b.waitRequests(1); err != nil {
 		return store.Page{}, err
 	}
 	return b.Store.Query(ctx, q)
 }
 
 func (b *backend) Transact(ctx context.Context, ws []store.Write) error {
-	if err := b.does(1); err != nil {
+	if err := b.waitRequests(1); err != nil {
 		return err
 	}
 	return b.Store.Transact(ctx, ws)
@@ -106,7 +106,7 @@ func (b *backend) Streams(ctx context.Context, table string, also ...string) ([]
 	if table != b.stream.table {
 		return b.Store.Streams(ctx, table, also...)
 	}
-	return []string{"2025-03-01T00:00:00.000"}, b.does(1)
+	return []string{"2025-03-01T00:00:00.000"}, b.waitRequests(1)
 }
 
 func (b *backend) Shards(ctx context.Context, table string) ([]store.Shard, error) {
@@ -119,14 +119,14 @@ func (b *backend) Shards(ctx context.Context, table string) ([]store.Shard, erro
 	for i := range out {
 		out[i].ID = fmt.Sprintf("shard-%04d", i)
 	}
-	return out, b.does((len(out) + 99) / 100)
+	return out, b.waitRequests((len(out) + 99) / 100)
 }
 
 func (b *backend) Read(ctx context.Context, table, shard string, after events.Position, limit int) (out store.Records, err error) {
 	if table != b.stream.table {
 		return b.Store.Read(ctx, table, shard, after, limit)
 	}
-	if err := b.does(1); err != nil {
+	if err := b.waitRequests(1); err != nil {
 		return out, err
 	}
 	b.stream.mu.Lock()
@@ -219,14 +219,14 @@ func newSharing(ctx context.Context, m *model.Model, w workload, shards int, wai
 	return s, nil
 }
 
-func (s *sharing) runner(db store.Store) *runner.Runner {
+func (s *sharing) newRunner(db store.Store) *runner.Runner {
 	return &runner.Runner{Kinds: kinds.All(), Model: s.model, Store: db, Now: time.Now, Mover: &ingest.Mover{Model: s.model, Store: db}}
 }
 
-// start starts a process.
-func (s *sharing) start() {
+// startProcess starts a process.
+func (s *sharing) startProcess() {
 	p := &sharer{backend: &backend{Store: s.open(), stream: s.stream, wait: s.wait}, over: make(chan struct{})}
-	f := reader.NewLeased(s.runner(p.backend), reader.Options{Lease: s.lease, Log: slog.New(&failures{&s.failed})})
+	f := reader.NewLeased(s.newRunner(p.backend), reader.Options{Lease: s.lease, Log: slog.New(&failures{&s.failed})})
 	f.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	p.following, p.stop = f, stop
@@ -251,7 +251,7 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (s *sharing) end() {
+func (s *sharing) endAll() {
 	for _, p := range s.procs {
 		p.dead.Store(true)
 		p.stop()
@@ -260,8 +260,8 @@ func (s *sharing) end() {
 	}
 }
 
-// until waits until a condition holds, and returns how long that took.
-func until(ctx context.Context, most time.Duration, is func() (bool, error)) (time.Duration, error) {
+// awaitCondition waits until a condition holds, and returns how long that took.
+func awaitCondition(ctx context.Context, most time.Duration, is func() (bool, error)) (time.Duration, error) {
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		ok, err := is()
 		if ok || err != nil {
@@ -273,9 +273,9 @@ func until(ctx context.Context, most time.Duration, is func() (bool, error)) (ti
 	}
 }
 
-// reads waits until one of the processes that live reads all shards.
-func (s *sharing) reads(ctx context.Context) (time.Duration, error) {
-	return until(ctx, 5*time.Minute, func() (bool, error) {
+// awaitReader waits until one of the processes that live reads all shards.
+func (s *sharing) awaitReader(ctx context.Context) (time.Duration, error) {
+	return awaitCondition(ctx, 5*time.Minute, func() (bool, error) {
 		all := 0
 		for _, p := range s.procs {
 			if !p.dead.Load() {
@@ -286,10 +286,10 @@ func (s *sharing) reads(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// applied waits until all records are applied.
-func (s *sharing) applied(ctx context.Context) (time.Duration, error) {
-	run := s.runner(s.open())
-	took, err := until(ctx, 10*time.Minute, func() (bool, error) {
+// awaitApplied waits until all records are applied.
+func (s *sharing) awaitApplied(ctx context.Context) (time.Duration, error) {
+	run := s.newRunner(s.open())
+	took, err := awaitCondition(ctx, 10*time.Minute, func() (bool, error) {
 		n, err := runnertest.Counted(ctx, run)
 		return n.Applied+n.Skipped+n.Dead >= len(s.work.records), err
 	})

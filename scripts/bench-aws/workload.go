@@ -20,8 +20,8 @@ type workload struct {
 	target  []int // which row each record counts towards
 }
 
-// targets returns how many rows all batches of a size touch. A row counts once for each batch.
-func (w *workload) targets(batch int) (n int) {
+// countTargets returns how many rows all batches of a size touch. A row counts once for each batch.
+func (w *workload) countTargets(batch int) (n int) {
 	for at := 0; at < len(w.target); at += batch {
 		seen := map[int]bool{}
 		for _, t := range w.target[at:min(at+batch, len(w.target))] {
@@ -34,23 +34,23 @@ func (w *workload) targets(batch int) (n int) {
 
 const places = 2000 // albums, and media
 
-// chance returns a generator that draws things as people choose them: the nth most popular
+// popularityDraws returns a generator that draws things as people choose them: the nth most popular
 // thing with a weight of 1/n^1.1.
-func chance(seed uint64) (*rand.Rand, *rand.Zipf) {
+func popularityDraws(seed uint64) (*rand.Rand, *rand.Zipf) {
 	r := rand.New(rand.NewPCG(seed, 0x77656972))
 	return r, rand.NewZipf(r, 1.1, 1, places-1)
 }
 
 var start = time.Date(2025, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// uploads returns a workload of pictures that are put into albums. At any time six people
+// uploadsWorkload returns a workload of pictures that are put into albums. At any time six people
 // upload, each on average a dozen pictures into one album, popular or not.
-func uploads(m *model.Model, n int) workload {
+func uploadsWorkload(m *model.Model, n int) workload {
 	w := workload{name: "uploads", attr: "mediaCount"}
 	for i := range places {
-		w.rows = append(w.rows, album(i))
+		w.rows = append(w.rows, albumRow(i))
 	}
-	r, zipf := chance(1)
+	r, zipf := popularityDraws(1)
 	var people [6]int
 	for p := range people {
 		people[p] = int(zipf.Uint64())
@@ -60,34 +60,34 @@ func uploads(m *model.Model, n int) workload {
 		if r.IntN(12) == 0 {
 			people[p] = int(zipf.Uint64())
 		}
-		w.insert(m, i, people[p], strs("PK", fmt.Sprintf("ALBUM#a%d", people[p]), "SK", fmt.Sprintf("MEDIA#m%d", i),
-			"EntityType", "AlbumMedia", "albumId", fmt.Sprintf("a%d", people[p]), "mediaId", fmt.Sprintf("m%d", i), "addedAt", stamp(i)))
+		w.insertRecord(m, i, people[p], stringItem("PK", fmt.Sprintf("ALBUM#a%d", people[p]), "SK", fmt.Sprintf("MEDIA#m%d", i),
+			"EntityType", "AlbumMedia", "albumId", fmt.Sprintf("a%d", people[p]), "mediaId", fmt.Sprintf("m%d", i), "addedAt", timeStamp(i)))
 	}
 	return w
 }
 
-// likes returns a workload of likes for pictures, popular or not. No person likes two pictures
+// likesWorkload returns a workload of likes for pictures, popular or not. No person likes two pictures
 // in a row.
-func likes(m *model.Model, n int) workload {
+func likesWorkload(m *model.Model, n int) workload {
 	w := workload{name: "likes", attr: "likeCount"}
 	for i := range places {
-		w.rows = append(w.rows, media(i))
+		w.rows = append(w.rows, mediaRow(i))
 	}
-	_, zipf := chance(2)
+	_, zipf := popularityDraws(2)
 	for i := range n {
 		t := int(zipf.Uint64())
-		w.insert(m, i, t, strs("PK", fmt.Sprintf("USER#u%d", i), "SK", fmt.Sprintf("INTERACTION#like#m%d", t),
-			"EntityType", "UserInteraction", "userId", fmt.Sprintf("u%d", i), "interactionType", "like", "mediaId", fmt.Sprintf("m%d", t), "createdAt", stamp(i)))
+		w.insertRecord(m, i, t, stringItem("PK", fmt.Sprintf("USER#u%d", i), "SK", fmt.Sprintf("INTERACTION#like#m%d", t),
+			"EntityType", "UserInteraction", "userId", fmt.Sprintf("u%d", i), "interactionType", "like", "mediaId", fmt.Sprintf("m%d", t), "createdAt", timeStamp(i)))
 	}
 	return w
 }
 
-func stamp(i int) string {
+func timeStamp(i int) string {
 	return start.Add(time.Duration(i) * 40 * time.Millisecond).Format("2006-01-02T15:04:05.000Z")
 }
 
-// strs returns an item from alternating names and strings.
-func strs(pairs ...string) value.Item {
+// stringItem returns an item from alternating names and strings.
+func stringItem(pairs ...string) value.Item {
 	var attrs []value.Attr
 	for i := 0; i < len(pairs); i += 2 {
 		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})
@@ -95,7 +95,7 @@ func strs(pairs ...string) value.Item {
 	return value.NewItem(attrs...)
 }
 
-func (w *workload) insert(m *model.Model, i, target int, row value.Item) {
+func (w *workload) insertRecord(m *model.Model, i, target int, row value.Item) {
 	t := m.Tables[0]
 	key, _ := t.KeyOf(row)
 	w.records = append(w.records, events.Record{
@@ -104,18 +104,18 @@ func (w *workload) insert(m *model.Model, i, target int, row value.Item) {
 	w.target = append(w.target, target)
 }
 
-func album(i int) value.Item {
+func albumRow(i int) value.Item {
 	id := fmt.Sprintf("a%d", i)
-	return strs("PK", "ALBUM#"+id, "SK", "METADATA", "EntityType", "Album", "id", id, "title", "An album of some evening by the sea",
-		"isPublic", "true", "createdBy", "u-7", "createdByType", "user", "createdAt", stamp(i), "updatedAt", stamp(i),
-		"GSI1PK", "ALBUM", "GSI1SK", stamp(i)+"#"+id, "GSI4PK", "ALBUM_BY_CREATOR", "GSI4SK", "u-7#"+stamp(i)+"#"+id)
+	return stringItem("PK", "ALBUM#"+id, "SK", "METADATA", "EntityType", "Album", "id", id, "title", "An album of some evening by the sea",
+		"isPublic", "true", "createdBy", "u-7", "createdByType", "user", "createdAt", timeStamp(i), "updatedAt", timeStamp(i),
+		"GSI1PK", "ALBUM", "GSI1SK", timeStamp(i)+"#"+id, "GSI4PK", "ALBUM_BY_CREATOR", "GSI4SK", "u-7#"+timeStamp(i)+"#"+id)
 }
 
-func media(i int) value.Item {
+func mediaRow(i int) value.Item {
 	id := fmt.Sprintf("m%d", i)
-	return strs("PK", "MEDIA#"+id, "SK", "METADATA", "EntityType", "Media", "id", id, "filename", "IMG_2043.jpeg", "mimeType", "image/jpeg",
-		"status", "uploaded", "createdBy", "u-7", "createdByType", "user", "createdAt", stamp(i), "updatedAt", stamp(i),
-		"GSI1PK", "MEDIA_BY_CREATOR", "GSI1SK", "u-7#"+stamp(i)+"#"+id, "GSI2PK", "MEDIA_ID", "GSI2SK", id)
+	return stringItem("PK", "MEDIA#"+id, "SK", "METADATA", "EntityType", "Media", "id", id, "filename", "IMG_2043.jpeg", "mimeType", "image/jpeg",
+		"status", "uploaded", "createdBy", "u-7", "createdByType", "user", "createdAt", timeStamp(i), "updatedAt", timeStamp(i),
+		"GSI1PK", "MEDIA_BY_CREATOR", "GSI1SK", "u-7#"+timeStamp(i)+"#"+id, "GSI2PK", "MEDIA_ID", "GSI2SK", id)
 }
 
 func refOf(m *model.Model, row value.Item) store.Ref {

@@ -52,8 +52,8 @@ func (m *meter) add(n float64) { m.mu.Lock(); m.write += n; m.mu.Unlock() }
 func (m *meter) reset()        { m.mu.Lock(); m.write, m.calls = 0, map[string]int{}; m.mu.Unlock() }
 func (m *meter) sum() float64  { m.mu.Lock(); defer m.mu.Unlock(); return m.write }
 
-// request counts a request of the store.
-func (m *meter) request(c dynamodb.Capacity) {
+// countRequest counts a request of the store.
+func (m *meter) countRequest(c dynamodb.Capacity) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.write += c.Write
@@ -62,8 +62,8 @@ func (m *meter) request(c dynamodb.Capacity) {
 	}
 }
 
-// requests returns the number of the store's requests since the reset, by operation.
-func (m *meter) requests() map[string]int {
+// requestCounts returns the number of the store's requests since the reset, by operation.
+func (m *meter) requestCounts() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.calls)
@@ -86,7 +86,7 @@ func newWorld(ctx context.Context, m *model.Model, w workload, atOnce int) (*wor
 		return nil, err
 	}
 	tables = append(tables, markers)
-	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: atOnce, Consumed: wd.units.request})
+	wd.store = dynamodb.Open(cfg, tables, dynamodb.Options{Concurrency: atOnce, Consumed: wd.units.countRequest})
 	for _, t := range tables {
 		if _, err := wd.store.Deploy(ctx, t.Name, true); err != nil {
 			return nil, err
@@ -101,15 +101,15 @@ func newWorld(ctx context.Context, m *model.Model, w workload, atOnce int) (*wor
 	return wd, err
 }
 
-func (wd *world) end() {
+func (wd *world) endWorld() {
 	for _, name := range wd.deployed {
 		_, _ = wd.client.DeleteTable(context.Background(), &sdk.DeleteTableInput{TableName: aws.String(name)})
 	}
 	wd.store.Close()
 }
 
-// check recounts and compares.
-func (wd *world) check(ctx context.Context) error { return wd.checkIn(ctx, wd.store) }
+// recountTarget recounts and compares.
+func (wd *world) recountTarget(ctx context.Context) error { return wd.checkIn(ctx, wd.store) }
 
 func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 	want := make([]int64, len(wd.work.rows))
@@ -132,8 +132,8 @@ func (wd *world) checkIn(ctx context.Context, db store.Store) error {
 	return nil
 }
 
-// weir returns a handler that calls the runner.
-func (wd *world) weir() handler {
+// weirHandler returns a handler that calls the runner.
+func (wd *world) weirHandler() handler {
 	r := &runner.Runner{Kinds: kinds.All(), Model: wd.model, Store: wd.store, Now: time.Now, Mover: &ingest.Mover{Model: wd.model, Store: wd.store}}
 	return func(ctx context.Context, first, last int) error {
 		b := runner.Batch{ShardKey: owntable.ShardKey(wd.model.Tables[0].Name, "shard")}
@@ -149,8 +149,8 @@ func (wd *world) weir() handler {
 	}
 }
 
-// key returns the key of the row that record i counts towards.
-func (wd *world) key(i int) map[string]types.AttributeValue {
+// targetKey returns the key of the row that record i counts towards.
+func (wd *world) targetKey(i int) map[string]types.AttributeValue {
 	row := wd.work.rows[wd.work.target[i]]
 	return map[string]types.AttributeValue{
 		"PK": &types.AttributeValueMemberS{Value: row.Get("PK").Text()}, "SK": &types.AttributeValueMemberS{Value: row.Get("SK").Text()},
@@ -159,9 +159,9 @@ func (wd *world) key(i int) map[string]types.AttributeValue {
 
 var one = map[string]types.AttributeValue{":1": &types.AttributeValueMemberN{Value: "1"}}
 
-func (wd *world) add(ctx context.Context, i int) error {
+func (wd *world) addRecord(ctx context.Context, i int) error {
 	out, err := wd.client.UpdateItem(ctx, &sdk.UpdateItemInput{
-		TableName: aws.String(wd.model.Tables[0].Name), Key: wd.key(i), UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"),
+		TableName: aws.String(wd.model.Tables[0].Name), Key: wd.targetKey(i), UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"),
 		ExpressionAttributeValues: one, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 	})
 	if err == nil {
@@ -170,11 +170,11 @@ func (wd *world) add(ctx context.Context, i int) error {
 	return err
 }
 
-// plain returns a handler that adds one for each record.
-func (wd *world) plain() handler {
+// plainHandler returns a handler that adds one for each record.
+func (wd *world) plainHandler() handler {
 	return func(ctx context.Context, first, last int) error {
 		for i := first; i < last; i++ {
-			if err := wd.add(ctx, i); err != nil {
+			if err := wd.addRecord(ctx, i); err != nil {
 				return err
 			}
 		}
@@ -191,7 +191,7 @@ func (wd *world) plainAtOnce() handler {
 		for range wd.atOnce {
 			wg.Go(func() {
 				for i := range next {
-					if err := wd.add(ctx, i); err != nil {
+					if err := wd.addRecord(ctx, i); err != nil {
 						select {
 						case errs <- err:
 						default:
@@ -210,8 +210,8 @@ func (wd *world) plainAtOnce() handler {
 	}
 }
 
-// marker returns a handler that adds one and remembers the record in one transaction.
-func (wd *world) marker() handler {
+// markingHandler returns a handler that adds one and remembers the record in one transaction.
+func (wd *world) markingHandler() handler {
 	return func(ctx context.Context, first, last int) error {
 		for i := first; i < last; i++ {
 			out, err := wd.client.TransactWriteItems(ctx, &sdk.TransactWriteItemsInput{
@@ -219,7 +219,7 @@ func (wd *world) marker() handler {
 				TransactItems: []types.TransactWriteItem{
 					{Put: &types.Put{TableName: aws.String(markers.Name), ConditionExpression: aws.String("attribute_not_exists(id)"),
 						Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: owntable.Hash(wd.work.records[i].Position.String())}}}},
-					{Update: &types.Update{TableName: aws.String(wd.model.Tables[0].Name), Key: wd.key(i),
+					{Update: &types.Update{TableName: aws.String(wd.model.Tables[0].Name), Key: wd.targetKey(i),
 						UpdateExpression: aws.String("ADD " + wd.work.attr + " :1"), ExpressionAttributeValues: one}},
 				},
 			})
@@ -227,14 +227,14 @@ func (wd *world) marker() handler {
 				return err
 			}
 			for _, c := range out.ConsumedCapacity {
-				wd.units.add(documented(aws.ToFloat64(c.CapacityUnits)))
+				wd.units.add(documentedUnits(aws.ToFloat64(c.CapacityUnits)))
 			}
 		}
 		return nil
 	}
 }
 
-// documented returns what DynamoDB bills for a write of a transaction, of up to 1 KB, for which DynamoDB
+// documentedUnits returns the units that DynamoDB bills for a write of a transaction, of up to 1 KB, for which DynamoDB
 // Local has answered with so many units: 4 for the row and 4 for each of its index entries. By AWS's
 // documentation, a row in a transaction is 2 and an entry is 1.
-func documented(local float64) float64 { return 2 + (local/4 - 1) }
+func documentedUnits(local float64) float64 { return 2 + (local/4 - 1) }

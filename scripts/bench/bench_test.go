@@ -18,7 +18,7 @@ func testBench(t *testing.T) *bench {
 // The recording agrees with itself: each old image is what came last for its key,
 // and sequence numbers ascend.
 func TestRecording(t *testing.T) {
-	rec, err := testBench(t).recording(20_000)
+	rec, err := testBench(t).openRecording(20_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestCopies(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.of, records = of, len(c.records)
-			rec, err := b.recordingAt(filepath.Join(b.dir, fmt.Sprint(name, of)), name, c.next, of*records)
+			rec, err := b.recordingAt(filepath.Join(b.dir, fmt.Sprint(name, of)), name, c.appendNext, of*records)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestArguments(t *testing.T) {
 		{[]string{"goals", "100000"}, "goals", 100_000}, {[]string{"99999"}, "wrong", 0},
 	} {
 		b, only := testBench(t), ""
-		err := b.arguments(c.args, &only)
+		err := b.parseArguments(c.args, &only)
 		if c.only == "wrong" {
 			if err == nil {
 				t.Errorf("%q is taken", c.args)
@@ -141,7 +141,7 @@ func TestGrows(t *testing.T) {
 		{[]int{10_000, 100_000}, []float64{20, 10}, "", false},
 	} {
 		b := testBench(t)
-		b.grows(c.sizes, c.each)
+		b.addGrowth(c.sizes, c.each)
 		if l := b.table.lines[0]; l.goal != c.goal || l.met != c.met {
 			t.Errorf("%v: %+v", c.each, l)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"weir/internal/events"
 	"weir/internal/model"
+	"weir/internal/seq"
 	"weir/internal/value"
 )
 
@@ -33,20 +34,20 @@ func (b *bench) newCopies(name string, records int) (*copies, error) {
 		return nil, err
 	}
 	c := &copies{model: m, names: map[string]bool{}}
-	if err := c.read(b); err != nil {
+	if err := c.readRecording(b); err != nil {
 		return nil, err
 	}
 	for i := range c.records {
-		c.learn(c.records[i].Table, c.records[i].Old)
-		c.learn(c.records[i].Table, c.records[i].New)
+		c.learnNames(c.records[i].Table, c.records[i].Old)
+		c.learnNames(c.records[i].Table, c.records[i].New)
 	}
 	c.of = (records + len(c.records) - 1) / len(c.records)
 	return c, nil
 }
 
-// read reads the recording. Its records are then in the order of their sequence numbers, which DynamoDB Local
+// readRecording reads the recording. Its records are then in the order of their sequence numbers, which DynamoDB Local
 // gives to all tables together.
-func (c *copies) read(b *bench) error {
+func (c *copies) readRecording(b *bench) error {
 	paths, err := filepath.Glob(filepath.Join(streams, c.model.Name, "*"))
 	if err != nil {
 		return err
@@ -77,9 +78,9 @@ func (c *copies) read(b *bench) error {
 	return nil
 }
 
-// learn learns the names of a row: those in its partition key, or all of it if that says none, and those that
+// learnNames learns the names of a row: those in its partition key, or all of it if that says none, and those that
 // only one row may have.
-func (c *copies) learn(table string, row value.Item) {
+func (c *copies) learnNames(table string, row value.Item) {
 	t := c.model.Table(table)
 	if row == nil || t == nil {
 		return
@@ -103,40 +104,28 @@ func (c *copies) learn(table string, row value.Item) {
 	}
 }
 
-// item is the item of the present copy.
-func (c *copies) item(it value.Item) value.Item {
-	out := make([]value.Attr, len(it))
-	for i, a := range it {
-		out[i] = value.Attr{Name: a.Name, Value: c.value(a.Value)}
-	}
-	return value.NewItem(out...)
+// copyItem returns the item of the present copy.
+func (c *copies) copyItem(it value.Item) value.Item {
+	return value.NewItem(seq.Map(it, func(a value.Attr) value.Attr { return value.Attr{Name: a.Name, Value: c.copyValue(a.Value)} })...)
 }
 
-// value is a value of the present copy: each name is followed by the copy's number, also within the parts
+// copyValue returns a value of the present copy: each name is followed by the copy's number, also within the parts
 // of a key.
-func (c *copies) value(v value.Value) value.Value {
+func (c *copies) copyValue(v value.Value) value.Value {
 	switch v.Kind() {
 	case value.String:
-		return value.OfString(c.text(v.Text()))
+		return value.OfString(c.copyText(v.Text()))
 	case value.Map:
-		return value.OfMap(c.item(v.Item()))
+		return value.OfMap(c.copyItem(v.Item()))
 	case value.List:
-		var out []value.Value
-		for _, e := range v.Elements() {
-			out = append(out, c.value(e.Value))
-		}
-		return value.OfList(out...)
+		return value.OfList(seq.Map(v.Elements(), func(e value.Attr) value.Value { return c.copyValue(e.Value) })...)
 	case value.StringSet:
-		var out []string
-		for _, e := range v.Elements() {
-			out = append(out, c.text(e.Value.Text()))
-		}
-		return value.OfStrings(out)
+		return value.OfStrings(seq.Map(v.Elements(), func(e value.Attr) string { return c.copyText(e.Value.Text()) }))
 	}
 	return v
 }
 
-func (c *copies) text(s string) string {
+func (c *copies) copyText(s string) string {
 	if c.names[s] {
 		return s + c.suffix()
 	}
@@ -151,39 +140,33 @@ func (c *copies) text(s string) string {
 
 func (c *copies) suffix() string { return "-c" + strconv.Itoa(c.copy) }
 
-// next appends the next record.
-func (c *copies) next(b []byte) []byte {
+// appendNext appends the next record.
+func (c *copies) appendNext(b []byte) []byte {
 	r := &c.records[c.at]
-	b = append(b, `{"eventID":"`...)
-	b = hex(hex(b, mix(uint64(c.at))), mix(uint64(c.copy)))
-	b = append(b, `","eventName":"`...)
-	b = append(b, r.Event()...)
-	b = append(b, `","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-west-1","dynamodb":{"ApproximateCreationDateTime":`...)
-	b = strconv.AppendInt(b, r.Time.Unix(), 10)
-	b = value.AppendTypedItem(append(b, `,"Keys":`...), c.item(r.Keys))
+	b = appendHead(b, uint64(c.at), uint64(c.copy), r.Event(), r.Time.Unix())
+	b = value.AppendTypedItem(append(b, `,"Keys":`...), c.copyItem(r.Keys))
 	if r.New != nil {
-		b = value.AppendTypedItem(append(b, `,"NewImage":`...), c.item(r.New))
+		b = value.AppendTypedItem(append(b, `,"NewImage":`...), c.copyItem(r.New))
 	}
 	if r.Old != nil {
-		b = value.AppendTypedItem(append(b, `,"OldImage":`...), c.item(r.Old))
+		b = value.AppendTypedItem(append(b, `,"OldImage":`...), c.copyItem(r.Old))
 	}
 	b = fmt.Appendf(b, `,"SequenceNumber":"%021d","SizeBytes":700,"StreamViewType":"NEW_AND_OLD_IMAGES"}`, r.Position.Uint64()*uint64(c.of)+uint64(c.copy))
 	if r.Expired {
 		b = append(b, `,"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"}`...)
 	}
-	b = append(b, `,"eventSourceARN":"arn:aws:dynamodb:eu-west-1:123456789012:table/`...)
-	b = append(append(b, r.Table...), `/stream/2025-03-01T00:00:00.000"}`...)
+	b = append(appendARN(b, r.Table), '}')
 	if c.copy++; c.copy == c.of {
 		c.at, c.copy = c.at+1, 0
 	}
 	return b
 }
 
-// copied makes a recording of a model's records.
-func (b *bench) copied(name string, records int) (recording, error) {
+// copyRecording makes a recording of a model's records.
+func (b *bench) copyRecording(name string, records int) (recording, error) {
 	c, err := b.newCopies(name, records)
 	if err != nil {
 		return recording{}, err
 	}
-	return b.recordingOf(name, c.next, records)
+	return b.recordingOf(name, c.appendNext, records)
 }

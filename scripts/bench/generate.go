@@ -28,24 +28,24 @@ func newWorld(seed uint64) *world {
 	return &world{teller: newTeller(seed), linked: map[uint64]bool{}, liked: map[uint64]bool{}}
 }
 
-// deeds lists what people do, and how often.
+// deeds lists the acts of people, and how often they happen.
 var deeds = []struct {
 	weight int
 	do     func(*world, []byte) []byte
 }{
-	{14, (*world).upload}, {3, (*world).newAlbum}, {16, (*world).link}, {14, (*world).like},
+	{14, (*world).appendUpload}, {3, (*world).newAlbum}, {16, (*world).appendLink}, {14, (*world).appendLike},
 	{26, (*world).editMedia}, {18, (*world).editAlbum},
-	{3, (*world).unlink}, {3, (*world).unlike}, {2, (*world).deleteMedia}, {1, (*world).deleteAlbum},
+	{3, (*world).appendUnlink}, {3, (*world).appendUnlike}, {2, (*world).deleteMedia}, {1, (*world).deleteAlbum},
 }
 
-// next appends the next record.
-func (w *world) next(b []byte) []byte {
+// appendNext appends the next record.
+func (w *world) appendNext(b []byte) []byte {
 	w.now += 1 + w.rand.Int64N(400)
 	if len(w.albums) < 4 {
 		return w.newAlbum(b)
 	}
 	if len(w.media) < 4 {
-		return w.upload(b)
+		return w.appendUpload(b)
 	}
 	n := w.rand.IntN(100)
 	for _, d := range deeds {
@@ -59,115 +59,116 @@ func (w *world) next(b []byte) []byte {
 // nextRow appends the record of a row that is new, so that a recording has as many rows as records.
 func (w *world) nextRow(b []byte) []byte {
 	w.now += 1 + w.rand.Int64N(400)
-	switch n := w.rand.IntN(47); {
-	case len(w.albums) < 4 || n < 3:
+	n := w.rand.IntN(47)
+	if len(w.albums) < 4 || n < 3 {
 		return w.newAlbum(b)
-	case len(w.media) < 4 || n < 17:
-		return w.upload(b)
-	case n < 33:
-		return w.link(b)
 	}
-	return w.like(b)
+	if len(w.media) < 4 || n < 17 {
+		return w.appendUpload(b)
+	}
+	if n < 33 {
+		return w.appendLink(b)
+	}
+	return w.appendLike(b)
 }
 
 func (w *world) newAlbum(b []byte) []byte {
 	w.lastAlbum++
 	a := album{n: w.lastAlbum, by: w.rand.Uint32N(w.lastAlbum/4 + 20), public: w.rand.IntN(10) < 7, created: w.now, updated: w.now}
 	w.albums = append(w.albums, a)
-	return w.change(b, nil, a)
+	return w.appendChange(b, nil, a)
 }
 
-func (w *world) upload(b []byte) []byte {
+func (w *world) appendUpload(b []byte) []byte {
 	w.lastMedia++
 	m := media{n: w.lastMedia, by: w.rand.Uint32N(w.lastAlbum/4 + 20), created: w.now, updated: w.now}
 	w.media = append(w.media, m)
-	return w.change(b, nil, m)
+	return w.appendChange(b, nil, m)
 }
 
-// hot draws one of n things: one time in ten the first, which is never deleted; one time in
+// drawHot draws one of n things: one time in ten the first, which is never deleted; one time in
 // ten any; otherwise one of the newest, because most changes happen to new things.
-func (w *world) hot(n int) int {
+func (w *world) drawHot(n int) int {
 	switch w.rand.IntN(10) {
 	case 0:
 		return 0
 	case 1:
 		return w.rand.IntN(n)
 	}
-	return w.recent(n)
+	return w.drawRecent(n)
 }
 
-// recent draws one of n things, at an average distance of recentDistance from the end.
-func (w *world) recent(n int) int {
+// drawRecent draws one of n things, at an average distance of recentDistance from the end.
+func (w *world) drawRecent(n int) int {
 	return max(0, n-1-int(w.rand.ExpFloat64()*recentDistance))
 }
 
 const recentDistance = 1000
 
-func (w *world) link(b []byte) []byte {
-	a, m := w.albums[w.hot(len(w.albums))], w.media[w.recent(len(w.media))]
+func (w *world) appendLink(b []byte) []byte {
+	a, m := w.albums[w.drawHot(len(w.albums))], w.media[w.drawRecent(len(w.media))]
 	l := link{album: a.n, media: m.n, by: a.by, at: w.now}
-	if w.linked[l.id()] {
-		return w.upload(b)
+	if w.linked[l.recordNumber()] {
+		return w.appendUpload(b)
 	}
-	w.linked[l.id()] = true
+	w.linked[l.recordNumber()] = true
 	w.links = append(w.links, l)
-	return w.change(b, nil, l)
+	return w.appendChange(b, nil, l)
 }
 
-func (w *world) like(b []byte) []byte {
-	m := w.media[w.hot(len(w.media))]
+func (w *world) appendLike(b []byte) []byte {
+	m := w.media[w.drawHot(len(w.media))]
 	l := like{user: w.rand.Uint32N(w.lastMedia + 1000), media: m.n, bookmark: w.rand.IntN(3) == 0, at: w.now}
-	if w.liked[l.id()] {
-		return w.upload(b)
+	if w.liked[l.recordNumber()] {
+		return w.appendUpload(b)
 	}
-	w.liked[l.id()] = true
+	w.liked[l.recordNumber()] = true
 	w.likes = append(w.likes, l)
-	return w.change(b, nil, l)
+	return w.appendChange(b, nil, l)
 }
 
-func (w *world) unlink(b []byte) []byte {
+func (w *world) appendUnlink(b []byte) []byte {
 	if len(w.links) == 0 {
-		return w.link(b)
+		return w.appendLink(b)
 	}
-	l := take(&w.links, w.rand.IntN(len(w.links)))
-	delete(w.linked, l.id())
-	return w.change(b, l, nil)
+	l := takeElement(&w.links, w.rand.IntN(len(w.links)))
+	delete(w.linked, l.recordNumber())
+	return w.appendChange(b, l, nil)
 }
 
-func (w *world) unlike(b []byte) []byte {
+func (w *world) appendUnlike(b []byte) []byte {
 	if len(w.likes) == 0 {
-		return w.like(b)
+		return w.appendLike(b)
 	}
-	l := take(&w.likes, w.rand.IntN(len(w.likes)))
-	delete(w.liked, l.id())
-	return w.change(b, l, nil)
+	l := takeElement(&w.likes, w.rand.IntN(len(w.likes)))
+	delete(w.liked, l.recordNumber())
+	return w.appendChange(b, l, nil)
 }
 
 // deleteMedia deletes a picture but not the rows that refer to it, like a gallery without
 // transactions.
 func (w *world) deleteMedia(b []byte) []byte {
-	return w.change(b, take(&w.media, 1+w.rand.IntN(len(w.media)-1)), nil)
+	return w.appendChange(b, takeElement(&w.media, 1+w.rand.IntN(len(w.media)-1)), nil)
 }
 
 func (w *world) deleteAlbum(b []byte) []byte {
-	return w.change(b, take(&w.albums, 1+w.rand.IntN(len(w.albums)-1)), nil)
+	return w.appendChange(b, takeElement(&w.albums, 1+w.rand.IntN(len(w.albums)-1)), nil)
 }
 
 func (w *world) editMedia(b []byte) []byte {
-	m := &w.media[w.hot(len(w.media))]
+	m := &w.media[w.drawHot(len(w.media))]
 	old := *m
 	m.updated = w.now
-	switch w.rand.IntN(8) {
-	case 0:
+	if w.rand.IntN(8) == 0 {
 		m.renamed++
-	default:
+	} else {
 		m.step++
 	}
-	return w.change(b, old, *m)
+	return w.appendChange(b, old, *m)
 }
 
 func (w *world) editAlbum(b []byte) []byte {
-	a := &w.albums[w.hot(len(w.albums))]
+	a := &w.albums[w.drawHot(len(w.albums))]
 	old := *a
 	a.updated = w.now
 	switch w.rand.IntN(8) {
@@ -178,11 +179,11 @@ func (w *world) editAlbum(b []byte) []byte {
 	default:
 		a.cover++
 	}
-	return w.change(b, old, *a)
+	return w.appendChange(b, old, *a)
 }
 
-// take removes and returns element i of a list. It does not keep the list's order.
-func take[T any](from *[]T, i int) T {
+// takeElement removes and returns element i of a list. It does not keep the list's order.
+func takeElement[T any](from *[]T, i int) T {
 	s := *from
 	x := s[i]
 	s[i] = s[len(s)-1]
@@ -200,10 +201,10 @@ type recording struct {
 
 const pageRecords = 250
 
-// recording returns a gallery's recording with a number of records. It reuses one that was
+// openRecording returns a gallery's recording with a number of records. It reuses one that was
 // made before.
-func (b *bench) recording(records int) (recording, error) {
-	return b.recordingOf("gallery", newWorld(1).next, records)
+func (b *bench) openRecording(records int) (recording, error) {
+	return b.recordingOf("gallery", newWorld(1).appendNext, records)
 }
 
 // recordingOf makes a recording of the records that next appends.
@@ -217,7 +218,7 @@ func (b *bench) recordingAt(path, model string, next func([]byte) []byte, record
 	if r, ok := b.files[r.path]; ok {
 		return r, nil
 	}
-	b.say("generating a recording of %d records of %s", records, model)
+	b.printProgress("generating a recording of %d records of %s", records, model)
 	f, err := os.Create(r.path)
 	if err != nil {
 		return r, err

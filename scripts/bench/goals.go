@@ -14,21 +14,21 @@ import (
 const (
 	goalEach      = 12.0  // µs without search
 	goalSearching = 28.0  // µs with it
-	goalPeers     = 4.0   // times what weir takes, that other systems take
+	goalPeers     = 4.0   // times the cost of weir, that other systems take
 	goalFlat      = 1.3   // between the cheapest and the dearest record, of recordings of 10^5 and more
-	goalDecoding  = 2.5   // times what decoding takes, with --memory 1GB
-	goalVerify    = 1.3   // times what a first replay of the rows takes, that verify takes
+	goalDecoding  = 2.5   // times the cost of decoding, with --memory 1GB
+	goalVerify    = 1.3   // times the cost of a first replay of the rows, that verify takes
 	goalFrom      = 1e6   // records, from which on the times above hold
-	roomEach      = 3_000 // bytes of disk for a record: the recording, what is sorted and the store
+	roomEach      = 3_000 // bytes of disk for a record: the recording, the sorted files and the store
 )
 
-// goals measures first replays of the gallery by the built program, from its start to its end, beside other systems that
+// benchGoals measures first replays of the gallery by the built program, from its start to its end, beside other systems that
 // derive the same counts (scripts/peers, which compares the counts), and says which goals are met.
 //
 // The recordings have 100,000 records and ten times as many, up to b.most.
-func (b *bench) goals() error {
+func (b *bench) benchGoals() error {
 	var sizes []int
-	for n := pick(b, 10_000, 100_000); n <= pick(b, 100_000, b.most); n *= 10 {
+	for n := shortOrFull(b, 10_000, 100_000); n <= shortOrFull(b, 100_000, b.most); n *= 10 {
 		sizes = append(sizes, n)
 	}
 	last := sizes[len(sizes)-1]
@@ -48,13 +48,13 @@ func (b *bench) goals() error {
 	}
 	var each []float64
 	for i, n := range sizes {
-		rec, err := b.recording(n)
+		rec, err := b.openRecording(n)
 		if err != nil {
 			return err
 		}
 		rounds := 1
 		if i == 0 {
-			rounds = pick(b, 1, 3) // they are short
+			rounds = shortOrFull(b, 1, 3) // they are short
 		}
 		cpu, err := b.withoutSearch(bin, rec, rounds)
 		if err != nil {
@@ -67,22 +67,22 @@ func (b *bench) goals() error {
 			}
 		}
 	}
-	b.grows(sizes, each)
-	rec, err := b.recording(min(last, pick(b, 100_000, 1_000_000)))
+	b.addGrowth(sizes, each)
+	rec, err := b.openRecording(min(last, shortOrFull(b, 100_000, 1_000_000)))
 	if err != nil {
 		return err
 	}
 	if err := b.withSearch(bin, rec); err != nil {
 		return err
 	}
-	if err := b.verifies(bin, rec.records); err != nil {
+	if err := b.benchVerify(bin, rec.records); err != nil {
 		return err
 	}
 	return b.besideDecoding(bin, rec)
 }
 
-// verifies adds the lines of verify, beside the first replay of the rows that it verifies.
-func (b *bench) verifies(bin string, rows int) error {
+// benchVerify adds the lines of verify, beside the first replay of the rows that it verifies.
+func (b *bench) benchVerify(bin string, rows int) error {
 	rec, err := b.recordingAt(fmt.Sprintf("%s/rows-%d.jsonl", b.dir, rows), "gallery", newWorld(1).nextRow, rows)
 	if err != nil {
 		return err
@@ -93,107 +93,107 @@ func (b *bench) verifies(bin string, rows int) error {
 		return err
 	}
 	flags := []string{"--data", data, "--memory", b.size.String()}
-	_, replay, err := b.watched(bin, append([]string{"replay", rec.model, rec.path}, flags...)...)
+	_, replay, err := b.runWatched(bin, append([]string{"replay", rec.model, rec.path}, flags...)...)
 	if err != nil {
 		return err
 	}
-	most, verify, err := b.watched(bin, append([]string{"verify", rec.model}, flags...)...)
+	most, verify, err := b.runWatched(bin, append([]string{"verify", rec.model}, flags...)...)
 	if err != nil {
 		return err
 	}
 	times := verify.cpu.Seconds() / replay.cpu.Seconds()
-	l := line{what: fmt.Sprintf("verify of %d rows; first replay of them", rows), figure: figure(rows, []cost{verify}), peer: figure(rows, []cost{replay}), ratio: show(times, "×")}
+	l := line{what: fmt.Sprintf("verify of %d rows; first replay of them", rows), figure: rateFigure(rows, []cost{verify}), peer: rateFigure(rows, []cost{replay}), ratio: ratioText(times, "×")}
 	if rows >= goalFrom {
-		l.goal, l.met = "≤ "+show(goalVerify, "×"), times <= goalVerify
+		l.goal, l.met = "≤ "+ratioText(goalVerify, "×"), times <= goalVerify
 	}
 	b.table.add(l)
-	b.resident(most, int64(b.size))
+	b.addMemoryGoal(most, int64(b.size))
 	return nil
 }
 
-// replays replays a recording several times, and returns what it costs and the most that the process had resident.
-func (b *bench) replays(bin string, rec recording, rounds int, flags ...string) (costs []cost, most int64, err error) {
+// measureReplays replays a recording several times, and returns the costs and the most that the process had resident.
+func (b *bench) measureReplays(bin string, rec recording, rounds int, flags ...string) (costs []cost, most int64, err error) {
 	for range rounds {
-		peak, c, err := b.peak(bin, rec, flags...)
+		peak, c, err := b.measurePeak(bin, rec, flags...)
 		if err != nil {
 			return nil, 0, err
 		}
 		costs, most = append(costs, c), max(most, peak)
-		b.say("%d records %v: %.1f cpu µs each, %d MB", rec.records, flags, cpuEach(rec.records, []cost{c}), peak>>20)
+		b.printProgress("%d records %v: %.1f cpu µs each, %d MB", rec.records, flags, cpuEach(rec.records, []cost{c}), peak>>20)
 	}
 	return costs, most, nil
 }
 
-// grows adds the line of what a record costs as recordings grow.
-func (b *bench) grows(sizes []int, each []float64) {
+// addGrowth adds the line of the cost of a record as recordings grow.
+func (b *bench) addGrowth(sizes []int, each []float64) {
 	var of, cost []string
 	for i, n := range sizes {
 		of, cost = append(of, fmt.Sprint(n)), append(cost, fmt.Sprintf("%.1f", each[i]))
 	}
 	times := slices.Max(each) / slices.Min(each)
-	l := line{what: "cost of a record, of " + strings.Join(of, ", "), figure: strings.Join(cost, ", ") + " cpu µs", ratio: show(times, "×")}
+	l := line{what: "cost of a record, of " + strings.Join(of, ", "), figure: strings.Join(cost, ", ") + " cpu µs", ratio: ratioText(times, "×")}
 	if sizes[0] >= 100_000 {
-		l.goal, l.met = "≤ "+show(goalFlat, "×"), times <= goalFlat
+		l.goal, l.met = "≤ "+ratioText(goalFlat, "×"), times <= goalFlat
 	}
 	b.table.add(l)
 }
 
-// resident adds a line with a goal for what a process had resident.
-func (b *bench) resident(most, goal int64) {
+// addMemoryGoal adds a line with a goal for the resident memory of a process.
+func (b *bench) addMemoryGoal(most, goal int64) {
 	b.table.add(line{what: "  most resident", figure: fmt.Sprintf("%d MB", most>>20), goal: fmt.Sprintf("≤ %d MB", goal>>20), met: most <= goal})
 }
 
 // withoutSearch adds the lines of replays without search, and returns the CPU time of a record in µs.
 func (b *bench) withoutSearch(bin string, rec recording, rounds int) (float64, error) {
-	costs, most, err := b.replays(bin, rec, rounds, "--no-search")
+	costs, most, err := b.measureReplays(bin, rec, rounds, "--no-search")
 	if err != nil {
 		return 0, err
 	}
-	l := line{what: fmt.Sprintf("replay of %d records without search", rec.records), figure: figure(rec.records, costs)}
+	l := line{what: fmt.Sprintf("replay of %d records without search", rec.records), figure: rateFigure(rec.records, costs)}
 	cpu := cpuEach(rec.records, costs)
 	if rec.records >= goalFrom {
 		l.goal, l.met = fmt.Sprintf("≤ %.0f µs", goalEach), cpu <= goalEach
 	}
 	b.table.add(l)
-	b.resident(most, int64(b.size))
+	b.addMemoryGoal(most, int64(b.size))
 	return cpu, nil
 }
 
-func figure(n int, costs []cost) string {
-	return fmt.Sprintf("%.1f cpu µs each, %.0f records/s", cpuEach(n, costs), rate(n, costs))
+func rateFigure(n int, costs []cost) string {
+	return fmt.Sprintf("%.1f cpu µs each, %.0f records/s", cpuEach(n, costs), medianRate(n, costs))
 }
 
 // withSearch adds the lines of replays with search.
 func (b *bench) withSearch(bin string, rec recording) error {
-	costs, most, err := b.replays(bin, rec, 1)
+	costs, most, err := b.measureReplays(bin, rec, 1)
 	if err != nil {
 		return err
 	}
-	l := line{what: fmt.Sprintf("replay of %d records with search", rec.records), figure: figure(rec.records, costs)}
+	l := line{what: fmt.Sprintf("replay of %d records with search", rec.records), figure: rateFigure(rec.records, costs)}
 	if rec.records >= goalFrom {
 		l.goal, l.met = fmt.Sprintf("≤ %.0f µs", goalSearching), cpuEach(rec.records, costs) <= goalSearching
 	}
 	b.table.add(l)
-	b.resident(most, int64(b.size))
+	b.addMemoryGoal(most, int64(b.size))
 	return nil
 }
 
 // besideDecoding adds the lines of replays with much memory, beside decoding the file and nothing else.
 func (b *bench) besideDecoding(bin string, rec recording) error {
-	c, err := measured(func() error { return b.decodeFile(rec) })
+	c, err := measureCost(func() error { return b.decodeFile(rec) })
 	if err != nil {
 		return err
 	}
 	decoding := []cost{c}
-	costs, most, err := b.replays(bin, rec, 1, "--no-search", "--memory", "1GB")
+	costs, most, err := b.measureReplays(bin, rec, 1, "--no-search", "--memory", "1GB")
 	if err != nil {
 		return err
 	}
 	n := rec.records
 	times := cpuEach(n, costs) / cpuEach(n, decoding)
-	b.table.add(line{what: fmt.Sprintf("replay of %d records without search, --memory 1GB; decoding", n), figure: figure(n, costs),
-		peer: figure(n, decoding), ratio: show(times, "×"), goal: "≤ " + show(goalDecoding, "×"), met: times <= goalDecoding})
-	b.resident(most, 1<<30)
+	b.table.add(line{what: fmt.Sprintf("replay of %d records without search, --memory 1GB; decoding", n), figure: rateFigure(n, costs),
+		peer: rateFigure(n, decoding), ratio: ratioText(times, "×"), goal: "≤ " + ratioText(goalDecoding, "×"), met: times <= goalDecoding})
+	b.addMemoryGoal(most, 1<<30)
 	return nil
 }
 
@@ -231,9 +231,9 @@ func (b *bench) besidePeers(peers, bin string, rec recording, rounds int) error 
 	for _, p := range all[1:] {
 		times := p.CPU / all[0].CPU
 		l := line{what: "  beside " + p.Name + ": " + p.Keeps, figure: fmt.Sprintf("%.1f cpu µs each", all[0].CPU),
-			peer: fmt.Sprintf("%.1f cpu µs each, %.0f records/s, %.0f MB", p.CPU, p.Rate, p.PeakMB), ratio: show(times, "×")}
+			peer: fmt.Sprintf("%.1f cpu µs each, %.0f records/s, %.0f MB", p.CPU, p.Rate, p.PeakMB), ratio: ratioText(times, "×")}
 		if p.Name == "sqlite" && rec.records >= goalFrom {
-			l.goal, l.met = "≥ "+show(goalPeers, "×"), times >= goalPeers
+			l.goal, l.met = "≥ "+ratioText(goalPeers, "×"), times >= goalPeers
 		}
 		b.table.add(l)
 	}

@@ -21,16 +21,16 @@ import (
 	"weir/internal/value"
 )
 
-// hostile searches for prefixes that very many words have: there are 200,000 pictures named
+// benchHostile searches for prefixes that very many words have: there are 200,000 pictures named
 // img000000 to img199999. It sends one search at a time and then 64 at once. The memory in a
 // line is the highest resident memory of this process meanwhile.
-func (b *bench) hostile() error {
-	rows := pick(b, 20_000, 200_000)
-	r, err := b.pictures(rows)
+func (b *bench) benchHostile() error {
+	rows := shortOrFull(b, 20_000, 200_000)
+	r, err := b.openPictures(rows)
 	if err != nil {
 		return err
 	}
-	defer r.remove()
+	defer r.removeSystem()
 	handler, err := api.New([]*query.Engine{r.part.Query}, api.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (b *bench) hostile() error {
 		q    string
 		once int
 	}{{"img000123", 1}, {"img", 1}, {"i", 1}, {"jpg img", 1}, {"img", 32}, {"img", 64}} {
-		c, most, answers, err := b.ask(handler, at.q, at.once)
+		c, most, answers, err := b.searchOnce(handler, at.q, at.once)
 		if err != nil {
 			return err
 		}
@@ -52,14 +52,14 @@ func (b *bench) hostile() error {
 	return nil
 }
 
-// ask sends a search once times concurrently.
-func (b *bench) ask(h http.Handler, q string, once int) (cost, int64, string, error) {
+// searchOnce sends a search once times concurrently.
+func (b *bench) searchOnce(h http.Handler, q string, once int) (cost, int64, string, error) {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // begins VmHWM again
 		return cost{}, 0, "", err
 	}
 	var mu sync.Mutex
 	answers := map[int]int{}
-	c, err := measured(func() error {
+	c, err := measureCost(func() error {
 		var wg sync.WaitGroup
 		for range once {
 			wg.Go(func() {
@@ -80,8 +80,8 @@ func (b *bench) ask(h http.Handler, q string, once int) (cost, int64, string, er
 	return c, highWater(os.Getpid()), text, err
 }
 
-// pictures returns a gallery with n pictures, and its index.
-func (b *bench) pictures(n int) (*running, error) {
+// openPictures returns a gallery with n pictures, and its index.
+func (b *bench) openPictures(n int) (*running, error) {
 	m, err := model.Load("gallery")
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (b *bench) pictures(n int) (*running, error) {
 	for from := 0; from < n && err == nil; from += 1000 {
 		var ws []store.Write
 		for i := from; i < min(n, from+1000); i++ {
-			ws = append(ws, picture(i))
+			ws = append(ws, pictureWrite(i))
 		}
 		_, err = s.Store.Write(b.ctx, ws)
 	}
@@ -117,7 +117,7 @@ func (b *bench) pictures(n int) (*running, error) {
 	return &running{s, dir, s.Models[0]}, nil
 }
 
-func picture(i int) store.Write {
+func pictureWrite(i int) store.Write {
 	id, at := fmt.Sprintf("m%06d", i), time.Unix(1_700_000_000+int64(i), 0).UTC().Format(time.RFC3339)
 	row := value.NewItem()
 	for name, text := range map[string]string{

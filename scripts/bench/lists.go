@@ -15,24 +15,25 @@ import (
 	"weir/internal/projections"
 	"weir/internal/projections/kinds"
 	"weir/internal/runner"
+	"weir/internal/seq"
 	"weir/internal/store"
 	"weir/internal/store/embedded"
 	"weir/internal/value"
 )
 
-// lists measures the cost of an update of a set by the set's size, of the latest of rows and of the row of a
+// benchLists measures the cost of an update of a set by the set's size, of the latest of rows and of the row of a
 // group by the number of source rows, and of a row for a follower and for a member by how many there are. It
 // computes DynamoDB's write units from the rows: one for each started KB of the larger of the old and the new
 // row, and twice that in a transaction.
-func (b *bench) lists() error {
-	rows := pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})
-	people := pick(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000})
+func (b *bench) benchLists() error {
+	rows := shortOrFull(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000, 1_000_000})
+	people := shortOrFull(b, []int{10, 1000, 10_000}, []int{10, 1000, 100_000})
 	for _, part := range []func() error{
-		func() error { return b.sets(rows) },
-		func() error { return b.latest(rows) },
-		func() error { return b.groups(rows) },
-		func() error { return b.feeds(people) },
-		func() error { return b.members(people) },
+		func() error { return b.benchSets(rows) },
+		func() error { return b.benchLatest(rows) },
+		func() error { return b.benchGroups(rows) },
+		func() error { return b.benchFeeds(people) },
+		func() error { return b.benchMembers(people) },
 	} {
 		if err := part(); err != nil {
 			return err
@@ -50,30 +51,30 @@ derive:
   Room.last: {latest: Line.text, by: at, also: {author: author}}
 `
 
-// latest measures what it costs that the last of very many rows comes and goes.
-func (b *bench) latest(sizes []int) error {
+// benchLatest measures the cost when the last of very many rows comes and goes.
+func (b *bench) benchLatest(sizes []int) error {
 	l, err := b.newLab(model.Parse("talk.yaml", []byte(talk)))
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.closeLab()
 	room := store.Ref{Table: "talk", Key: store.Key{Partition: value.OfString("ROOM#r"), Sort: value.OfString("ABOUT")}}
-	if _, err := l.meter.Write(b.ctx, []store.Write{{Ref: room, Put: item("PK", "ROOM#r", "SK", "ABOUT", "type", "Room")}}); err != nil {
+	if _, err := l.meter.Write(b.ctx, []store.Write{{Ref: room, Put: stringItem("PK", "ROOM#r", "SK", "ABOUT", "type", "Room")}}); err != nil {
 		return err
 	}
 	said := func(n int) (keys, row value.Item) {
-		keys = item("PK", "ROOM#r", "SK", fmt.Sprintf("LINE#%08d", n))
-		return keys, keys.With(item("type", "Line", "text", fmt.Sprint("line ", n), "author", "ann")...)
+		keys = stringItem("PK", "ROOM#r", "SK", fmt.Sprintf("LINE#%08d", n))
+		return keys, keys.With(stringItem("type", "Line", "text", fmt.Sprint("line ", n), "author", "ann")...)
 	}
-	costs, err := b.grown(l, "latest", sizes, said)
+	costs, err := b.measureGrown(l, "latest", sizes, said)
 	if err != nil {
 		return err
 	}
 	if row, err := l.GetRow(b.ctx, room); err != nil || row.Get("last").Text() != fmt.Sprint("line ", sizes[len(sizes)-1]-1) {
 		return fmt.Errorf("the latest of rows is %v, %v", row.Get("last"), err)
 	}
-	b.flat("cost of an update of the latest of rows, by their number", sizes, costs)
-	b.beside("cost of an update of the latest of rows, beside a handler that queries for it", costs, func() error {
+	b.addFlatGoal("cost of an update of the latest of rows, by their number", sizes, costs)
+	b.addBesideByHand("cost of an update of the latest of rows, beside a handler that queries for it", costs, func() error {
 		_, err := l.meter.Query(b.ctx, store.Query{Table: "talk", Partition: room.Key.Partition, Sort: store.Range{Prefix: value.OfString("LINE#")}, Reverse: true, Limit: 1})
 		if err == nil {
 			_, err = l.meter.Write(b.ctx, []store.Write{{Ref: room, Ops: []store.Op{{Kind: store.Set, Attr: "byHand", Value: value.OfString("line")}}}})
@@ -86,72 +87,72 @@ func (b *bench) latest(sizes []int) error {
 // updates is the number of updates that are measured for each size.
 const updates = 400
 
-func (b *bench) sets(sizes []int) error {
+func (b *bench) benchSets(sizes []int) error {
 	l, err := b.newLab(model.Load("viewing"))
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.closeLab()
 	view := func(n int) (keys, row value.Item) {
-		keys = item("profileId", "p", "sk", fmt.Sprintf("COMPLETED|asset-%08d", n))
-		return keys, keys.With(item("a.assetId", fmt.Sprintf("asset-%08d", n), "a.state", "COMPLETED")...)
+		keys = stringItem("profileId", "p", "sk", fmt.Sprintf("COMPLETED|asset-%08d", n))
+		return keys, keys.With(stringItem("a.assetId", fmt.Sprintf("asset-%08d", n), "a.state", "COMPLETED")...)
 	}
-	costs, err := b.grown(l, "set", sizes, view)
+	costs, err := b.measureGrown(l, "set", sizes, view)
 	if err != nil {
 		return err
 	}
-	b.flat("cost of an update of a set, by its size", sizes, costs)
+	b.addFlatGoal("cost of an update of a set, by its size", sizes, costs)
 	return nil
 }
 
-// grown measures an update of what is derived from rows, at each of these numbers of rows: a row more, and
+// measureGrown measures an update of the data derived from rows, at each of these numbers of rows: a row more, and
 // its removal, in turn.
-func (b *bench) grown(l *lab, what string, sizes []int, source func(n int) (keys, row value.Item)) (costs []perUpdate, err error) {
+func (b *bench) measureGrown(l *lab, what string, sizes []int, source func(n int) (keys, row value.Item)) (costs []perUpdate, err error) {
 	for have, i := 0, 0; i < len(sizes); i++ {
 		for have < sizes[i] {
 			var cs []projections.Change
 			for ; have < sizes[i] && len(cs) < 1000; have++ {
-				cs = append(cs, l.change(source(have)))
+				cs = append(cs, l.changeTo(source(have)))
 			}
-			if err := l.apply(b.ctx, cs); err != nil {
+			if err := l.applyChanges(b.ctx, cs); err != nil {
 				return nil, err
 			}
 		}
-		c, err := l.measure(b.ctx, updates, func(n int) []projections.Change {
-			if n%2 == 1 { // what was added by the update before is taken away again
+		c, err := l.measureUpdates(b.ctx, updates, func(n int) []projections.Change {
+			if n%2 == 1 { // the row that the update before added is taken away again
 				keys, row := source(sizes[i] + n - 1)
-				return []projections.Change{l.removal(keys, row)}
+				return []projections.Change{l.removalOf(keys, row)}
 			}
-			return []projections.Change{l.change(source(sizes[i] + n))}
+			return []projections.Change{l.changeTo(source(sizes[i] + n))}
 		})
 		if err != nil {
 			return nil, err
 		}
-		b.say("%s of %d: %v", what, sizes[i], c)
+		b.printProgress("%s of %d: %v", what, sizes[i], c)
 		costs = append(costs, c)
 	}
 	return costs, nil
 }
 
-// beside adds a line that compares the dearest of these with what people write by hand, which is right only
+// addBesideByHand adds a line that compares the dearest of these with a handler that people write by hand, which is right only
 // while nothing is delivered twice and nothing fails. It is for information: being exact has its price.
-func (b *bench) beside(what string, costs []perUpdate, byHand func() error, l *lab) {
+func (b *bench) addBesideByHand(what string, costs []perUpdate, byHand func() error, l *lab) {
 	l.meter.on, l.meter.units, l.meter.reads = true, 0, 0
 	defer func() { l.meter.on = false }()
 	if err := byHand(); err != nil {
-		b.say("%s: %v", what, err)
+		b.printProgress("%s: %v", what, err)
 		return
 	}
 	most := slices.MaxFunc(costs, func(a, c perUpdate) int { return cmp.Compare(a.units, c.units) })
 	b.table.add(line{what: what, figure: fmt.Sprintf("%.1f units %.1f reads", most.units, most.reads),
-		peer: fmt.Sprintf("%d units %d reads", l.meter.units, l.meter.reads), ratio: show(most.units/float64(l.meter.units), "×")})
+		peer: fmt.Sprintf("%d units %d reads", l.meter.units, l.meter.reads), ratio: ratioText(most.units/float64(l.meter.units), "×")})
 }
 
-func (b *bench) feeds(sizes []int) error {
-	return b.forEach("cost of a row for a follower, by how many follow", sizes, b.feed)
+func (b *bench) benchFeeds(sizes []int) error {
+	return b.forEach("cost of a row for a follower, by how many follow", sizes, b.measureFeed)
 }
 
-// forEach adds a line with what each of so many costs, for each of the sizes.
+// forEach adds a line with the cost of each of so many, for each of the sizes.
 func (b *bench) forEach(what string, sizes []int, cost func(size int) (perUpdate, error)) error {
 	var costs []perUpdate
 	for _, size := range sizes {
@@ -159,48 +160,48 @@ func (b *bench) forEach(what string, sizes []int, cost func(size int) (perUpdate
 		if err != nil {
 			return err
 		}
-		b.say("%s, %d: %v for each", what, size, c)
+		b.printProgress("%s, %d: %v for each", what, size, c)
 		costs = append(costs, c)
 	}
-	b.flat(what, sizes, costs)
+	b.addFlatGoal(what, sizes, costs)
 	return nil
 }
 
-func (b *bench) feed(size int) (perUpdate, error) {
+func (b *bench) measureFeed(size int) (perUpdate, error) {
 	l, err := b.newLab(model.Load("watchlists"))
 	if err != nil {
 		return perUpdate{}, err
 	}
-	defer l.close()
+	defer l.closeLab()
 	for n := 0; n < size; {
 		var cs []projections.Change
 		for ; n < size && len(cs) < 1000; n++ {
-			keys := item("PK", fmt.Sprintf("USER#%08d", n), "SK", "SAVED#WATCHLIST#w")
-			cs = append(cs, l.change(keys, keys.With(item("entityType", "USER_SAVED_WATCHLIST", "savedAt", "2026-01-01T00:00:00Z")...)))
+			keys := stringItem("PK", fmt.Sprintf("USER#%08d", n), "SK", "SAVED#WATCHLIST#w")
+			cs = append(cs, l.changeTo(keys, keys.With(stringItem("entityType", "USER_SAVED_WATCHLIST", "savedAt", "2026-01-01T00:00:00Z")...)))
 		}
-		if err := l.apply(b.ctx, cs); err != nil {
+		if err := l.applyChanges(b.ctx, cs); err != nil {
 			return perUpdate{}, err
 		}
 	}
 	additions := max(1, 400/size)
-	c, err := l.measure(b.ctx, additions, func(n int) []projections.Change {
-		keys := item("PK", "WATCHLIST#w", "SK", fmt.Sprintf("ITEM#MOVIE#%d", n))
-		return []projections.Change{l.change(keys, keys.With(item("entityType", "WATCHLIST_ITEM", "contentType", "MOVIE", "contentId", fmt.Sprint(n), "addedAt", "2026-01-02T00:00:00Z")...))}
+	c, err := l.measureUpdates(b.ctx, additions, func(n int) []projections.Change {
+		keys := stringItem("PK", "WATCHLIST#w", "SK", fmt.Sprintf("ITEM#MOVIE#%d", n))
+		return []projections.Change{l.changeTo(keys, keys.With(stringItem("entityType", "WATCHLIST_ITEM", "contentType", "MOVIE", "contentId", fmt.Sprint(n), "addedAt", "2026-01-02T00:00:00Z")...))}
 	})
 	return c.over(size), err
 }
 
-// flat adds a line whose goal is that the cost does not grow with the size.
-func (b *bench) flat(what string, sizes []int, costs []perUpdate) {
+// addFlatGoal adds a line whose goal is that the cost does not grow with the size.
+func (b *bench) addFlatGoal(what string, sizes []int, costs []perUpdate) {
 	figure := ""
 	var units []float64
 	for i, c := range costs {
 		figure += fmt.Sprintf("%s%v at %d", map[bool]string{true: ", "}[i > 0], c, sizes[i])
 		units = append(units, c.units)
 	}
-	// The smallest is not spread yet, and cheaper; what must not grow is the rest.
+	// The smallest is not spread yet, and cheaper; the rest must not grow.
 	spread := slices.Max(units[1:]) / slices.Min(units[1:])
-	b.table.add(line{what: what, figure: figure, peer: "itself", ratio: show(spread, "×"), goal: "≤ 1.50 ×", met: spread <= 1.5})
+	b.table.add(line{what: what, figure: figure, peer: "itself", ratio: ratioText(spread, "×"), goal: "≤ 1.50 ×", met: spread <= 1.5})
 }
 
 // perUpdate is the average cost of one update.
@@ -248,37 +249,37 @@ func (b *bench) newLab(m *model.Model, err error) (*lab, error) {
 	return &lab{Runner: &runner.Runner{Kinds: kinds.All(), Model: m, Store: mt, Now: time.Now, Mover: &ingest.Mover{Model: m, Store: mt}}, table: m.Tables[0], meter: mt, dir: dir}, nil
 }
 
-func (l *lab) close() {
+func (l *lab) closeLab() {
 	l.meter.Close()
 	os.RemoveAll(l.dir)
 }
 
-func (l *lab) change(keys, row value.Item) projections.Change {
-	return l.record(&events.Record{Keys: keys, New: row})
+func (l *lab) changeTo(keys, row value.Item) projections.Change {
+	return l.recordChange(&events.Record{Keys: keys, New: row})
 }
 
-func (l *lab) removal(keys, row value.Item) projections.Change {
-	return l.record(&events.Record{Keys: keys, Old: row})
+func (l *lab) removalOf(keys, row value.Item) projections.Change {
+	return l.recordChange(&events.Record{Keys: keys, Old: row})
 }
 
-func (l *lab) record(r *events.Record) projections.Change {
+func (l *lab) recordChange(r *events.Record) projections.Change {
 	l.next++
 	r.Position, r.Time = events.PositionOf(l.next), time.Unix(1767225600, 0)
 	c, _ := projections.NewChange(l.table, r)
 	return c
 }
 
-func (l *lab) apply(ctx context.Context, cs []projections.Change) error {
+func (l *lab) applyChanges(ctx context.Context, cs []projections.Change) error {
 	_, err := l.ApplyRows(ctx, runner.Batch{ShardKey: "bench", Changes: cs})
 	return err
 }
 
-// measure counts the cost of n updates, one at a time, including the jobs that they start.
-func (l *lab) measure(ctx context.Context, n int, update func(int) []projections.Change) (perUpdate, error) {
+// measureUpdates counts the cost of n updates, one at a time, including the jobs that they start.
+func (l *lab) measureUpdates(ctx context.Context, n int, update func(int) []projections.Change) (perUpdate, error) {
 	run := func() (time.Duration, error) {
 		start := time.Now()
 		for i := range n {
-			if err := l.worked(ctx, update(i)...); err != nil {
+			if err := l.applyAndWork(ctx, update(i)...); err != nil {
 				return 0, err
 			}
 		}
@@ -312,53 +313,45 @@ func (m *meter) Query(ctx context.Context, q store.Query) (store.Page, error) {
 }
 
 func (m *meter) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	before, err := m.sizes(ctx, ws)
+	before, err := m.rowSizes(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
 	out, err := m.Store.Write(ctx, ws)
 	if err == nil {
-		err = m.count(ctx, ws, before, 1)
+		err = m.countUnits(ctx, ws, before, 1)
 	}
 	return out, err
 }
 
 func (m *meter) Transact(ctx context.Context, ws []store.Write) error {
-	before, err := m.sizes(ctx, ws)
+	before, err := m.rowSizes(ctx, ws)
 	if err != nil {
 		return err
 	}
 	if err := m.Store.Transact(ctx, ws); err != nil {
 		return err
 	}
-	return m.count(ctx, ws, before, 2)
+	return m.countUnits(ctx, ws, before, 2)
 }
 
-func (m *meter) sizes(ctx context.Context, ws []store.Write) ([]int, error) {
+func (m *meter) rowSizes(ctx context.Context, ws []store.Write) ([]int, error) {
 	if !m.on || len(ws) == 0 {
 		return nil, nil
 	}
-	refs := make([]store.Ref, len(ws))
-	for i, w := range ws {
-		refs[i] = w.Ref
-	}
-	rows, err := m.Store.Get(ctx, refs)
-	sizes := make([]int, len(rows))
-	for i, row := range rows {
-		sizes[i] = row.Size()
-	}
-	return sizes, err
+	rows, err := m.Store.Get(ctx, seq.Map(ws, func(w store.Write) store.Ref { return w.Ref }))
+	return seq.Map(rows, value.Item.Size), err
 }
 
-func (m *meter) count(ctx context.Context, ws []store.Write, before []int, factor int) error {
-	after, err := m.sizes(ctx, ws)
+func (m *meter) countUnits(ctx context.Context, ws []store.Write, before []int, factor int) error {
+	after, err := m.rowSizes(ctx, ws)
 	for i, n := range after {
 		m.units += factor * store.WriteUnits(max(n, before[i]))
 	}
 	return err
 }
 
-func item(pairs ...string) value.Item {
+func stringItem(pairs ...string) value.Item {
 	var attrs []value.Attr
 	for i := 0; i < len(pairs); i += 2 {
 		attrs = append(attrs, value.Attr{Name: pairs[i], Value: value.OfString(pairs[i+1])})

@@ -23,36 +23,36 @@ const (
 	searchGoal  = 50 * time.Millisecond
 )
 
-// load measures how long queries and searches take while the application writes: 1,000
+// benchLoad measures how long queries and searches take while the application writes: 1,000
 // queries a second, a fifth of them searches, beside 500 writes a second, all by HTTP. Each
 // begins when it is due, however late the ones before it are, and its time counts from then.
 //
 // Clients and server share this process and its processors. Requests that the server turns
 // away because it is busy are counted apart.
-func (b *bench) load() error {
+func (b *bench) benchLoad() error {
 	w := newWorld(1)
-	documents := pick(b, 50_000, 1_000_000)
+	documents := shortOrFull(b, 50_000, 1_000_000)
 	made := 0
 	rec, err := b.recordingAt(b.dir+"/load.jsonl", "gallery", func(p []byte) []byte {
 		made++
-		switch {
-		case made > documents: // likes, pictures in albums, edits
-			return w.next(p)
-		case made%20 == 1:
+		if made > documents { // likes, pictures in albums, edits
+			return w.appendNext(p)
+		}
+		if made%20 == 1 {
 			return w.newAlbum(p)
 		}
-		return w.upload(p)
+		return w.appendUpload(p)
 	}, documents+documents/5)
 	if err != nil {
 		return err
 	}
-	r, err := b.open("gallery", system.Options{})
+	r, err := b.openSystem("gallery", system.Options{})
 	if err != nil {
 		return err
 	}
-	b.say("replaying %d records, %d documents and more", rec.records, documents)
-	if err := r.replay(b.ctx, rec); err != nil {
-		return errors.Join(err, r.remove())
+	b.printProgress("replaying %d records, %d documents and more", rec.records, documents)
+	if err := r.replayRecording(b.ctx, rec); err != nil {
+		return errors.Join(err, r.removeSystem())
 	}
 	s, err := b.serveIt(r)
 	if err != nil {
@@ -61,17 +61,17 @@ func (b *bench) load() error {
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = 100, 100
 	l := &load{served: s, took: map[string][]time.Duration{}, albums: w.albums, media: w.media, likes: w.likes}
-	during := pick(b, 5*time.Second, 30*time.Second)
+	during := shortOrFull(b, 5*time.Second, 30*time.Second)
 	idle := &load{took: map[string][]time.Duration{}, albums: w.albums, media: w.media, likes: w.likes}
 	alone := &load{served: s, took: map[string][]time.Duration{}}
-	b.say("writes alone")
-	err = alone.counts(1, time.Now().Add(2*during))
+	b.printProgress("writes alone")
+	err = alone.measureCounts(1, time.Now().Add(2*during))
 	if err == nil {
-		err = idle.nothing(during)
+		err = idle.measureNothing(during)
 	}
 	if err == nil {
-		b.say("the same requests to the system")
-		err = l.run(during)
+		b.printProgress("the same requests to the system")
+		err = l.runLoad(during)
 	}
 	if err = errors.Join(err, s.stop()); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *bench) load() error {
 	}{{"a handler that does nothing", idle}, {"the system", l}} {
 		for _, what := range []string{aStart, aHandler, anAnswer} {
 			if d := of.load.took[what]; len(d) > 0 {
-				b.table.add(line{what: of.name + ", " + what + ": p50, p99", figure: ms(percentile(d, 50)) + ", " + ms(percentile(d, 99))})
+				b.table.add(line{what: of.name + ", " + what + ": p50, p99", figure: milliseconds(percentile(d, 50)) + ", " + milliseconds(percentile(d, 99))})
 			}
 		}
 		b.table.add(line{what: of.name + ", processors used, and waited for", figure: fmt.Sprintf("%.2f, %.2f", of.load.used, of.load.waited)})
@@ -94,16 +94,16 @@ func (b *bench) load() error {
 		}
 		p99 := percentile(d, 99)
 		b.table.add(line{what: fmt.Sprintf("%s, 1,000 queries and 500 writes a second, %d documents: p50, p99", q.name, documents),
-			figure: ms(percentile(d, 50)) + ", " + ms(p99), goal: "≤ " + ms(goal), met: p99 <= goal})
+			figure: milliseconds(percentile(d, 50)) + ", " + milliseconds(p99), goal: "≤ " + milliseconds(goal), met: p99 <= goal})
 	}
 	n := l.refused.Load()
 	b.table.add(line{what: "requests turned away", figure: fmt.Sprint(n), goal: "0", met: n == 0})
 	written, shown, single := l.took[aWrite], l.took[aCount], alone.took[aCount]
 	b.table.add(line{what: fmt.Sprintf("a write until its count shows, 20 a second and nothing else, %d documents: p50, p99", documents),
-		figure: ms(percentile(single, 50)) + ", " + ms(percentile(single, 99)), goal: "≤ " + ms(visibleGoal), met: percentile(single, 99) <= visibleGoal})
-	b.table.add(line{what: "a write until it is answered, beside them: p50, p99", figure: ms(percentile(written, 50)) + ", " + ms(percentile(written, 99))})
-	b.table.add(line{what: "a write until its count shows, beside them: p50, p99", figure: ms(percentile(shown, 50)) + ", " + ms(percentile(shown, 99)),
-		goal: "≤ " + ms(visibleGoal), met: percentile(shown, 99) <= visibleGoal})
+		figure: milliseconds(percentile(single, 50)) + ", " + milliseconds(percentile(single, 99)), goal: "≤ " + milliseconds(visibleGoal), met: percentile(single, 99) <= visibleGoal})
+	b.table.add(line{what: "a write until it is answered, beside them: p50, p99", figure: milliseconds(percentile(written, 50)) + ", " + milliseconds(percentile(written, 99))})
+	b.table.add(line{what: "a write until its count shows, beside them: p50, p99", figure: milliseconds(percentile(shown, 50)) + ", " + milliseconds(percentile(shown, 99)),
+		goal: "≤ " + milliseconds(visibleGoal), met: percentile(shown, 99) <= visibleGoal})
 	return nil
 }
 
@@ -124,16 +124,16 @@ type kindOfQuery struct {
 }
 
 var kindsOfQuery = []kindOfQuery{
-	{"album", false, func(l *load) url.Values { return url.Values{"albumId": {l.album()}} }},
-	{"media", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}} }},
-	{"album-media", false, func(l *load) url.Values { return url.Values{"albumId": {l.album()}, "limit": {"20"}} }},
-	{"media-albums", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}, "limit": {"20"}} }},
-	{"media-by-creator", false, func(l *load) url.Values { return url.Values{"createdBy": {l.user()}, "limit": {"20"}} }},
+	{"album", false, func(l *load) url.Values { return url.Values{"albumId": {l.drawAlbum()}} }},
+	{"media", false, func(l *load) url.Values { return url.Values{"mediaId": {l.drawPicture()}} }},
+	{"album-media", false, func(l *load) url.Values { return url.Values{"albumId": {l.drawAlbum()}, "limit": {"20"}} }},
+	{"media-albums", false, func(l *load) url.Values { return url.Values{"mediaId": {l.drawPicture()}, "limit": {"20"}} }},
+	{"media-by-creator", false, func(l *load) url.Values { return url.Values{"createdBy": {l.drawUser()}, "limit": {"20"}} }},
 	{"albums", false, func(*load) url.Values { return url.Values{"limit": {"20"}} }},
 	{"public-albums", false, func(*load) url.Values { return url.Values{"isPublic": {"true"}, "limit": {"20"}} }},
-	{"media-interactions", false, func(l *load) url.Values { return url.Values{"mediaId": {l.picture()}, "limit": {"20"}} }},
-	{"search-media", true, func(l *load) url.Values { return url.Values{"q": {l.words()}, "limit": {"20"}} }},
-	{"search-albums", true, func(l *load) url.Values { return url.Values{"q": {l.words()}, "limit": {"20"}} }},
+	{"media-interactions", false, func(l *load) url.Values { return url.Values{"mediaId": {l.drawPicture()}, "limit": {"20"}} }},
+	{"search-media", true, func(l *load) url.Values { return url.Values{"q": {l.drawWords()}, "limit": {"20"}} }},
+	{"search-albums", true, func(l *load) url.Values { return url.Values{"q": {l.drawWords()}, "limit": {"20"}} }},
 }
 
 // load is one run.
@@ -154,18 +154,18 @@ type load struct {
 	errs []error
 }
 
-func (l *load) album() string   { return ident('a', l.albums[rand.IntN(len(l.albums))].n) }
-func (l *load) picture() string { return ident('m', l.media[rand.IntN(len(l.media))].n) }
-func (l *load) user() string    { return ident('u', l.media[rand.IntN(len(l.media))].by) }
+func (l *load) drawAlbum() string   { return randomID('a', l.albums[rand.IntN(len(l.albums))].n) }
+func (l *load) drawPicture() string { return randomID('m', l.media[rand.IntN(len(l.media))].n) }
+func (l *load) drawUser() string    { return randomID('u', l.media[rand.IntN(len(l.media))].by) }
 
-// words are the name of a picture, one word or both.
-func (l *load) words() string {
-	return words(l.media[rand.IntN(len(l.media))].n, 0, 1+rand.IntN(2))
+// drawWords returns the name of a picture, one word or both.
+func (l *load) drawWords() string {
+	return titleWords(l.media[rand.IntN(len(l.media))].n, 0, 1+rand.IntN(2))
 }
 
-// nothing is run with a server in place of the system that answers at once. What it measures
+// measureNothing is run with a server in place of the system that answers at once. What it measures
 // is due to the clients, to HTTP and to the machine.
-func (l *load) nothing(during time.Duration) error {
+func (l *load) measureNothing(during time.Duration) error {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodPost {
@@ -174,11 +174,11 @@ func (l *load) nothing(during time.Duration) error {
 	}))
 	defer server.Close()
 	l.served = &served{base: server.URL}
-	return l.run(during)
+	return l.runLoad(during)
 }
 
-// run keeps the load up for a time.
-func (l *load) run(during time.Duration) error {
+// runLoad keeps the load up for a time.
+func (l *load) runLoad(during time.Duration) error {
 	if l.timing != nil {
 		l.timing.Store(l)
 		defer l.timing.Store(nil)
@@ -191,31 +191,31 @@ func (l *load) run(during time.Duration) error {
 	var wg sync.WaitGroup
 	start := time.Now()
 	wg.Go(func() {
-		l.every(start, during, askedEach, func(i int) {
+		l.doWhenDue(start, during, askedEach, func(i int) {
 			q := kindsOfQuery[i%len(kindsOfQuery)]
-			l.timed(q.name, start.Add(time.Duration(i)*askedEach), func() error {
-				_, err := l.ask("GET", "/v1/gallery/"+q.name+"?"+q.with(l).Encode(), "", 200)
+			l.noteTimed(q.name, start.Add(time.Duration(i)*askedEach), func() error {
+				_, err := l.sendRequest("GET", "/v1/gallery/"+q.name+"?"+q.with(l).Encode(), "", 200)
 				return err
 			})
 		})
 	})
 	wg.Go(func() {
-		l.every(start, during, writtenEach, func(i int) {
-			l.timed(aWrite, start.Add(time.Duration(i)*writtenEach), func() error {
-				_, err := l.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":%q,"mediaId":"load-%d","addedAt":%s}`, l.album(), i, at), 201)
+		l.doWhenDue(start, during, writtenEach, func(i int) {
+			l.noteTimed(aWrite, start.Add(time.Duration(i)*writtenEach), func() error {
+				_, err := l.sendRequest("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":%q,"mediaId":"load-%d","addedAt":%s}`, l.drawAlbum(), i, at), 201)
 				return err
 			})
 		})
 	})
 	if l.running != nil {
-		wg.Go(func() { l.note(l.counts(0, start.Add(during))) })
+		wg.Go(func() { l.noteError(l.measureCounts(0, start.Add(during))) })
 	}
 	wg.Wait()
 	return errors.Join(l.errs[:min(3, len(l.errs))]...)
 }
 
-// every calls do when it is due, at most a thousand at a time.
-func (l *load) every(start time.Time, during, pause time.Duration, do func(i int)) {
+// doWhenDue calls do when it is due, at most a thousand at a time.
+func (l *load) doWhenDue(start time.Time, during, pause time.Duration, do func(i int)) {
 	var wg sync.WaitGroup
 	free := make(chan struct{}, 1000)
 	for i := range int(during / pause) {
@@ -226,8 +226,8 @@ func (l *load) every(start time.Time, during, pause time.Duration, do func(i int
 	wg.Wait()
 }
 
-// timed notes when do began and when it had ended, counted from when it was due.
-func (l *load) timed(what string, due time.Time, do func() error) {
+// noteTimed notes when do began and when it had ended, counted from when it was due.
+func (l *load) noteTimed(what string, due time.Time, do func() error) {
 	late := time.Since(due)
 	err := do()
 	took := time.Since(due)
@@ -235,7 +235,7 @@ func (l *load) timed(what string, due time.Time, do func() error) {
 		l.refused.Add(1)
 		return
 	}
-	l.note(err)
+	l.noteError(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.took[what] = append(l.took[what], took)
@@ -244,14 +244,14 @@ func (l *load) timed(what string, due time.Time, do func() error) {
 	}
 }
 
-// handled notes how long a request was within its handler.
-func (l *load) handled(took time.Duration) {
+// noteHandled notes how long a request was within its handler.
+func (l *load) noteHandled(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.took[aHandler] = append(l.took[aHandler], took)
 }
 
-func (l *load) note(err error) {
+func (l *load) noteError(err error) {
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -259,21 +259,21 @@ func (l *load) note(err error) {
 	}
 }
 
-// counts makes an album and puts a picture into it 20 times a second, and measures how long
+// measureCounts makes an album and puts a picture into it 20 times a second, and measures how long
 // it takes until the album says so.
-func (l *load) counts(album int, end time.Time) error {
-	if _, err := l.ask("POST", "/v1/gallery/Album", fmt.Sprintf(`{"id":"own%d","title":"An album","createdAt":%s}`, album, at), 201); err != nil {
+func (l *load) measureCounts(album int, end time.Time) error {
+	if _, err := l.sendRequest("POST", "/v1/gallery/Album", fmt.Sprintf(`{"id":"own%d","title":"An album","createdAt":%s}`, album, at), 201); err != nil {
 		return err
 	}
 	for i := 1; time.Now().Before(end); i++ {
 		due := time.Now()
-		if _, err := l.ask("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":"own%d","mediaId":"m%d","addedAt":%s}`, album, i, at), 201); err != nil {
+		if _, err := l.sendRequest("POST", "/v1/gallery/AlbumMedia", fmt.Sprintf(`{"albumId":"own%d","mediaId":"m%d","addedAt":%s}`, album, i, at), 201); err != nil {
 			return err
 		}
-		if err := l.await(album, i); err != nil {
+		if err := l.awaitCount(album, i); err != nil {
 			return err
 		}
-		l.timed(aCount, due, func() error { return nil })
+		l.noteTimed(aCount, due, func() error { return nil })
 		time.Sleep(time.Until(due.Add(time.Second / 20)))
 	}
 	return nil

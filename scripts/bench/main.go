@@ -1,7 +1,7 @@
 // Command bench measures weir, and libraries that do a part of it ("peers"), in one run on one machine. It
 // prints a table; each line has weir's figure, the peer's figure, their ratio and the goal.
 //
-// The goals of replays are those of goals.go. The file of each other stage says what is measured: replay.go,
+// The goals of replays are those of goals.go. The file of each other stage describes the measurement: replay.go,
 // models.go, search.go, lists.go and load.go. Rounds of weir and of its peer alternate, and a
 // line shows medians, so that other load on the machine affects both alike.
 package main
@@ -20,6 +20,7 @@ import (
 
 	"weir/internal/cli"
 	"weir/internal/memory"
+	"weir/internal/seq"
 )
 
 // bench is one run of the program.
@@ -37,7 +38,7 @@ type bench struct {
 	table    table
 	files    map[string]recording // by path
 
-	size  memory.Size // what a process may have
+	size  memory.Size // the memory that a process may have
 	limit *cli.Limit
 }
 
@@ -48,13 +49,13 @@ type stage struct {
 }
 
 var stages = []stage{
-	{name: "goals", run: (*bench).goals},
-	{name: "replay", run: (*bench).replay},
-	{name: "models", run: (*bench).models},
-	{name: "search", run: (*bench).search},
-	{name: "lists", run: (*bench).lists},
-	{name: "load", run: (*bench).load, asked: true},
-	{name: "hostile", run: (*bench).hostile, asked: true},
+	{name: "goals", run: (*bench).benchGoals},
+	{name: "replay", run: (*bench).benchReplay},
+	{name: "models", run: (*bench).benchModels},
+	{name: "search", run: (*bench).benchSearch},
+	{name: "lists", run: (*bench).benchLists},
+	{name: "load", run: (*bench).benchLoad, asked: true},
+	{name: "hostile", run: (*bench).benchHostile, asked: true},
 }
 
 func main() {
@@ -69,7 +70,7 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	b := &bench{ctx: ctx, talk: os.Stderr, files: map[string]recording{}}
-	only := flag.String("only", "", "stages to run, with commas between: "+names())
+	only := flag.String("only", "", "stages to run, with commas between: "+stageNames())
 	flag.BoolVar(&b.short, "short", false, "smaller recordings and fewer rounds, in under two minutes")
 	flag.StringVar(&b.bin, "projector", "bin/weir", "the built `program`, of which the memory is measured")
 	flag.StringVar(&b.profiles.cpu, "cpuprofile", "", "write a CPU profile of the first replay to `file`")
@@ -81,13 +82,13 @@ func run(ctx context.Context) (err error) {
 	temp := flag.String("temp", "", "`directory` for recordings and stores")
 	flag.Parse()
 	if *generate != "" {
-		return b.generate(*generate, *of)
+		return b.generateRecording(*generate, *of)
 	}
-	if err := b.arguments(flag.Args(), only); err != nil {
+	if err := b.parseArguments(flag.Args(), only); err != nil {
 		return err
 	}
 	b.limit = cli.LimitMemory(b.size, 0)
-	chosen, err := choose(*only)
+	chosen, err := chooseStages(*only)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer os.RemoveAll(b.dir)
 	defer func() {
-		if e := b.profiles.end(); err == nil {
+		if e := b.profiles.endProfiles(); err == nil {
 			err = e
 		}
 	}()
@@ -109,22 +110,22 @@ func run(ctx context.Context) (err error) {
 	return b.table.print(os.Stdout)
 }
 
-// generate writes a recording.
-func (b *bench) generate(path, model string) error {
-	name, next := "gallery", newWorld(1).next
+// generateRecording writes a recording.
+func (b *bench) generateRecording(path, model string) error {
+	name, next := "gallery", newWorld(1).appendNext
 	if model != "" {
 		c, err := b.newCopies(model, b.records)
 		if err != nil {
 			return err
 		}
-		name, next = model, c.next
+		name, next = model, c.appendNext
 	}
 	_, err := b.recordingAt(path, name, next, b.records)
 	return err
 }
 
-// arguments are stages, and how many records the largest recording of goals has.
-func (b *bench) arguments(args []string, only *string) error {
+// parseArguments reads the names of stages, and how many records the largest recording of goals has.
+func (b *bench) parseArguments(args []string, only *string) error {
 	var named []string
 	b.most = 1_000_000
 	for _, a := range args {
@@ -145,15 +146,11 @@ func (b *bench) arguments(args []string, only *string) error {
 	return nil
 }
 
-func names() string {
-	var out []string
-	for _, s := range stages {
-		out = append(out, s.name)
-	}
-	return strings.Join(out, ",")
+func stageNames() string {
+	return strings.Join(seq.Map(stages, func(s stage) string { return s.name }), ",")
 }
 
-func choose(only string) ([]stage, error) {
+func chooseStages(only string) ([]stage, error) {
 	if only == "" {
 		return slices.DeleteFunc(slices.Clone(stages), func(s stage) bool { return s.asked }), nil
 	}
@@ -161,18 +158,20 @@ func choose(only string) ([]stage, error) {
 	for name := range strings.SplitSeq(only, ",") {
 		i := slices.IndexFunc(stages, func(s stage) bool { return s.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("no stage %q; there are %s", name, names())
+			return nil, fmt.Errorf("no stage %q; there are %s", name, stageNames())
 		}
 		out = append(out, stages[i])
 	}
 	return out, nil
 }
 
-// say writes a line of progress.
-func (b *bench) say(format string, args ...any) { fmt.Fprintf(b.talk, "  "+format+"\n", args...) }
+// printProgress writes a line of progress.
+func (b *bench) printProgress(format string, args ...any) {
+	fmt.Fprintf(b.talk, "  "+format+"\n", args...)
+}
 
-// pick returns the first value for a short run and the second for a full one.
-func pick[T any](b *bench, short, full T) T {
+// shortOrFull returns the first value for a short run and the second for a full one.
+func shortOrFull[T any](b *bench, short, full T) T {
 	if b.short {
 		return short
 	}

@@ -10,13 +10,15 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"weir/internal/seq"
 )
 
 // cost is the time that something took: wall-clock time, and CPU time of all processors.
 type cost struct{ wall, cpu time.Duration }
 
-// measured runs f from a clean heap.
-func measured(f func() error) (cost, error) {
+// measureCost runs f from a clean heap.
+func measureCost(f func() error) (cost, error) {
 	runtime.GC()
 	runtime.GC() // pools let go in the second
 	cpu, start := cpuTime(), time.Now()
@@ -46,32 +48,25 @@ func runDelay() (sum time.Duration) {
 	return sum
 }
 
-// rate returns how many things were done per second: the median over rounds of n things each.
-func rate(n int, costs []cost) float64 {
-	var out []float64
-	for _, c := range costs {
-		out = append(out, float64(n)/c.wall.Seconds())
-	}
-	return median(out)
+// medianRate returns how many things were done per second: the median over rounds of n things each.
+func medianRate(n int, costs []cost) float64 {
+	return medianOf(costs, func(c cost) float64 { return float64(n) / c.wall.Seconds() })
 }
 
 // cpuEach returns the CPU time for one thing in µs: the median over rounds of n things each.
 func cpuEach(n int, costs []cost) float64 {
-	var out []float64
-	for _, c := range costs {
-		out = append(out, float64(c.cpu.Microseconds())/float64(n))
-	}
-	return median(out)
+	return medianOf(costs, func(c cost) float64 { return float64(c.cpu.Microseconds()) / float64(n) })
 }
 
-// middle returns the medians of the wall-clock times and of the CPU times.
-func middle(costs []cost) cost {
-	var wall, cpu []float64
-	for _, c := range costs {
-		wall, cpu = append(wall, float64(c.wall)), append(cpu, float64(c.cpu))
+// medianCost returns the medians of the wall-clock times and of the CPU times.
+func medianCost(costs []cost) cost {
+	return cost{
+		time.Duration(medianOf(costs, func(c cost) float64 { return float64(c.wall) })),
+		time.Duration(medianOf(costs, func(c cost) float64 { return float64(c.cpu) })),
 	}
-	return cost{time.Duration(median(wall)), time.Duration(median(cpu))}
 }
+
+func medianOf(costs []cost, of func(cost) float64) float64 { return median(seq.Map(costs, of)) }
 
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
@@ -91,8 +86,8 @@ type profiles struct {
 	started     bool
 }
 
-// around runs f, the first time with a CPU profile.
-func (p *profiles) around(f func() error) error {
+// profileRun runs f, the first time with a CPU profile.
+func (p *profiles) profileRun(f func() error) error {
 	if p.cpu == "" || p.started {
 		return f()
 	}
@@ -109,7 +104,7 @@ func (p *profiles) around(f func() error) error {
 	return errors.Join(err, file.Close())
 }
 
-func (p *profiles) end() error {
+func (p *profiles) endProfiles() error {
 	if p.memory == "" {
 		return nil
 	}

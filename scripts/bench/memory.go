@@ -18,20 +18,20 @@ func freeBytes(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), err
 }
 
-// peak runs a replay and returns its highest resident memory, and what it cost. It polls the kernel's VmHWM until
+// measurePeak runs a replay and returns its highest resident memory and its cost. It polls the kernel's VmHWM until
 // the process ends, because the value that wait4 reports starts at what this program had when
 // it started the other one.
-func (b *bench) peak(bin string, rec recording, flags ...string) (most int64, c cost, err error) {
+func (b *bench) measurePeak(bin string, rec recording, flags ...string) (most int64, c cost, err error) {
 	data, err := os.MkdirTemp(b.dir, "data-")
 	if err != nil {
 		return 0, c, err
 	}
 	defer os.RemoveAll(data)
-	return b.watched(bin, append([]string{"replay", rec.model, rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)...)
+	return b.runWatched(bin, append([]string{"replay", rec.model, rec.path, "--data", data, "-o", "json", "--memory", b.size.String()}, flags...)...)
 }
 
-// watched runs a program and returns its highest resident memory, and what it cost.
-func (b *bench) watched(bin string, args ...string) (most int64, c cost, err error) {
+// runWatched runs a program and returns its highest resident memory and its cost.
+func (b *bench) runWatched(bin string, args ...string) (most int64, c cost, err error) {
 	cmd := exec.CommandContext(b.ctx, bin, args...)
 	var talk bytes.Buffer
 	cmd.Stderr = &talk

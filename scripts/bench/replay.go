@@ -20,39 +20,39 @@ import (
 	"weir/internal/system"
 )
 
-// replay measures how fast a gallery's recorded file is replayed into a new store, record by record.
+// benchReplay measures how fast a gallery's recorded file is replayed into a new store, record by record.
 //
 // It does what projector replay --no-search does, with the same packages. It is timed from the
 // first byte of the file until all derived data is up to date, without opening and closing the store.
-func (b *bench) replay() error {
-	rec, err := b.recording(pick(b, 30_000, 100_000))
+func (b *bench) benchReplay() error {
+	rec, err := b.openRecording(shortOrFull(b, 30_000, 100_000))
 	if err != nil {
 		return err
 	}
 	var costs []cost
-	for i := range pick(b, 3, 5) {
+	for i := range shortOrFull(b, 3, 5) {
 		c, err := b.replayOnce(rec, i == 0)
 		if err != nil {
 			return err
 		}
 		costs = append(costs, c)
-		b.say("round %d: %.2f s (processors %.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds())
+		b.printProgress("round %d: %.2f s (processors %.2f s)", i+1, c.wall.Seconds(), c.cpu.Seconds())
 	}
-	b.table.add(line{what: "replay by a follower", figure: fmt.Sprintf("%.0f records/s, %.1f cpu µs each", rate(rec.records, costs), cpuEach(rec.records, costs))})
+	b.table.add(line{what: "replay by a follower", figure: fmt.Sprintf("%.0f records/s, %.1f cpu µs each", medianRate(rec.records, costs), cpuEach(rec.records, costs))})
 	return nil
 }
 
 // replayOnce replays a recording into a new store.
 func (b *bench) replayOnce(rec recording, profile bool) (c cost, err error) {
-	r, err := b.open(rec.model, system.Options{NoSearch: true})
+	r, err := b.openSystem(rec.model, system.Options{NoSearch: true})
 	if err != nil {
 		return c, err
 	}
-	defer r.remove()
-	run := func() error { return r.replay(b.ctx, rec) }
-	c, err = measured(func() error {
+	defer r.removeSystem()
+	run := func() error { return r.replayRecording(b.ctx, rec) }
+	c, err = measureCost(func() error {
 		if profile {
-			return b.profiles.around(run)
+			return b.profiles.profileRun(run)
 		}
 		return run()
 	})
@@ -66,7 +66,7 @@ type running struct {
 	part *system.Part
 }
 
-func (b *bench) open(name string, o system.Options) (*running, error) {
+func (b *bench) openSystem(name string, o system.Options) (*running, error) {
 	b.limitMemory()
 	m, err := model.Load(name)
 	if err != nil {
@@ -87,20 +87,20 @@ func (b *bench) open(name string, o system.Options) (*running, error) {
 }
 
 // limitMemory sets the memory limit for the next measurement to the program's own limit, in
-// addition to what the benchmark itself holds.
+// addition to the memory of the benchmark itself.
 func (b *bench) limitMemory() {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // as in measured
+	runtime.GC() // as in measureCost
 	runtime.ReadMemStats(&m)
 	b.limit.Stop()
 	b.limit = cli.LimitMemory(b.size, int64(m.HeapAlloc))
 }
 
-// remove closes the system and deletes its directory.
-func (r *running) remove() error { return errors.Join(r.Close(), os.RemoveAll(r.dir)) }
+// removeSystem closes the system and deletes its directory.
+func (r *running) removeSystem() error { return errors.Join(r.Close(), os.RemoveAll(r.dir)) }
 
-func (r *running) replay(ctx context.Context, rec recording) error {
+func (r *running) replayRecording(ctx context.Context, rec recording) error {
 	return replayInto(ctx, r.part.Model, r.Store, r.part.Runner, rec)
 }
 

@@ -20,7 +20,7 @@ import (
 	"weir/internal/system"
 )
 
-// search compares what search adds to a replay with what Bleve's own batches of the
+// benchSearch compares what search adds to a replay with what Bleve's own batches of the
 // same documents take.
 //
 // A replay is timed with search and without, the one right after the other, from the
@@ -38,16 +38,16 @@ import (
 // The other lines are the rate while weir's index works, whatever goes on beside it;
 // the whole replay, in which records without documents, most of them, are a part; and
 // weir's index alone, given the same documents.
-func (b *bench) search() error {
-	rec, err := b.recording(pick(b, 30_000, 100_000))
+func (b *bench) benchSearch() error {
+	rec, err := b.openRecording(shortOrFull(b, 30_000, 100_000))
 	if err != nil {
 		return err
 	}
 	var with, adds, alone, peer []cost
 	var indexing []float64
 	n, size := 0, 0
-	for i := range pick(b, 3, 5) {
-		s, w, err := b.pair(rec, i%2 == 0)
+	for i := range shortOrFull(b, 3, 5) {
+		s, w, err := b.replayPair(rec, i%2 == 0)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (b *bench) search() error {
 		}
 		if i == 0 {
 			n = all.documents
-			b.say("%d documents are indexed, of %d records", n, rec.records)
+			b.printProgress("%d documents are indexed, of %d records", n, rec.records)
 			if size, err = b.bestBatch(all.changes, n); err != nil {
 				return err
 			}
@@ -67,33 +67,33 @@ func (b *bench) search() error {
 		if err != nil {
 			return err
 		}
-		p, err := b.bleve(all.changes, size)
+		p, err := b.indexWithBleve(all.changes, size)
 		if err != nil {
 			return err
 		}
 		with, alone, peer = append(with, s.cost), append(alone, a), append(peer, p)
 		adds = append(adds, cost{s.cost.wall - w.wall, s.cost.cpu - w.cpu})
 		indexing = append(indexing, float64(s.documents)/s.busy.Seconds())
-		b.say("round %d: replay with search %.2f s (processors %.2f s, indexing %.2f s), without %.2f s (%.2f s), index alone %.2f s (%.2f s), bleve %.2f s (%.2f s)", i+1,
+		b.printProgress("round %d: replay with search %.2f s (processors %.2f s, indexing %.2f s), without %.2f s (%.2f s), index alone %.2f s (%.2f s), bleve %.2f s (%.2f s)", i+1,
 			s.cost.wall.Seconds(), s.cost.cpu.Seconds(), s.busy.Seconds(), w.wall.Seconds(), w.cpu.Seconds(),
 			a.wall.Seconds(), a.cpu.Seconds(), p.wall.Seconds(), p.cpu.Seconds())
 	}
-	added := middle(adds)
+	added := medianCost(adds)
 	text := func(cs ...cost) string {
-		return fmt.Sprintf("%.0f docs/s, %.0f cpu µs each", rate(n, cs), cpuEach(n, cs))
+		return fmt.Sprintf("%.0f docs/s, %.0f cpu µs each", medianRate(n, cs), cpuEach(n, cs))
 	}
 	bleve := text(peer...)
 	b.table.add(line{what: fmt.Sprintf("what search adds to a replay, against Bleve's batches of %d", size),
-		figure: text(added), peer: bleve, ratio: show(rate(n, []cost{added})/rate(n, peer), "%")})
-	b.table.add(line{what: "  while the index works", figure: fmt.Sprintf("%.0f docs/s", median(indexing)), peer: bleve, ratio: show(median(indexing)/rate(n, peer), "%")})
-	b.table.add(line{what: "  the whole replay with search", ratio: show(rate(n, with)/rate(n, peer), "%"),
-		figure: fmt.Sprintf("%.0f docs/s, %.0f records/s", rate(n, with), rate(rec.records, with)), peer: bleve})
-	b.table.add(line{what: "  the index alone", figure: text(alone...), peer: bleve, ratio: show(rate(n, alone)/rate(n, peer), "%")})
+		figure: text(added), peer: bleve, ratio: ratioText(medianRate(n, []cost{added})/medianRate(n, peer), "%")})
+	b.table.add(line{what: "  while the index works", figure: fmt.Sprintf("%.0f docs/s", median(indexing)), peer: bleve, ratio: ratioText(median(indexing)/medianRate(n, peer), "%")})
+	b.table.add(line{what: "  the whole replay with search", ratio: ratioText(medianRate(n, with)/medianRate(n, peer), "%"),
+		figure: fmt.Sprintf("%.0f docs/s, %.0f records/s", medianRate(n, with), medianRate(rec.records, with)), peer: bleve})
+	b.table.add(line{what: "  the index alone", figure: text(alone...), peer: bleve, ratio: ratioText(medianRate(n, alone)/medianRate(n, peer), "%")})
 	return nil
 }
 
-// pair replays with search and without, in this order or in the other.
-func (b *bench) pair(rec recording, first bool) (s searched, w cost, err error) {
+// replayPair replays with search and without, in this order or in the other.
+func (b *bench) replayPair(rec recording, first bool) (s searched, w cost, err error) {
 	replays := []func() error{
 		func() (err error) { s, err = b.replaySearching(rec, false); return },
 		func() (err error) { w, err = b.replayOnce(rec, false); return },
@@ -113,19 +113,19 @@ func (b *bench) pair(rec recording, first bool) (s searched, w cost, err error) 
 func (b *bench) bestBatch(changes map[string][]search.Document, n int) (best int, err error) {
 	most := 0.0
 	for _, size := range []int{500, 1000, 4000, 16000} {
-		c, err := b.bleve(changes, size)
+		c, err := b.indexWithBleve(changes, size)
 		if err != nil {
 			return 0, err
 		}
-		b.say("bleve, batches of %d: %.0f docs/s", size, rate(n, []cost{c}))
-		if r := rate(n, []cost{c}); r > most {
+		b.printProgress("bleve, batches of %d: %.0f docs/s", size, medianRate(n, []cost{c}))
+		if r := medianRate(n, []cost{c}); r > most {
 			best, most = size, r
 		}
 	}
 	return best, nil
 }
 
-// searched is what came of a replay with search.
+// searched has the figures of a replay with search.
 type searched struct {
 	cost      cost
 	busy      time.Duration // of the index
@@ -136,14 +136,14 @@ type searched struct {
 // replaySearching replays with search; with keep it returns the changes of each
 // index's documents.
 func (b *bench) replaySearching(rec recording, keep bool) (s searched, err error) {
-	r, err := b.open(rec.model, system.Options{})
+	r, err := b.openSystem(rec.model, system.Options{})
 	if err != nil {
 		return s, err
 	}
-	defer r.remove()
+	defer r.removeSystem()
 	docs := &documents{Index: r.Index, keep: keep}
 	r.part.Runner.Index = docs
-	s.cost, err = measured(func() error { return r.replay(b.ctx, rec) })
+	s.cost, err = measureCost(func() error { return r.replayRecording(b.ctx, rec) })
 	s.busy, s.documents, s.changes = docs.busy, docs.n, map[string][]search.Document{}
 	for _, some := range docs.kept {
 		for _, d := range some {
@@ -153,8 +153,8 @@ func (b *bench) replaySearching(rec recording, keep bool) (s searched, err error
 	return s, err
 }
 
-// each calls f with batches of the changes, for all indexes at a time.
-func each(changes map[string][]search.Document, size int, f func(index string, docs []search.Document) error) error {
+// eachBatch calls f with batches of the changes, for all indexes at a time.
+func eachBatch(changes map[string][]search.Document, size int, f func(index string, docs []search.Document) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, len(changes))
 	for name, docs := range changes {
@@ -179,21 +179,21 @@ const aloneBatch = 8192
 
 // indexAlone gives weir's index the changes.
 func (b *bench) indexAlone(changes map[string][]search.Document) (c cost, err error) {
-	r, err := b.open("gallery", system.Options{})
+	r, err := b.openSystem("gallery", system.Options{})
 	if err != nil {
 		return c, err
 	}
-	defer r.remove()
-	return measured(func() error {
-		return each(changes, aloneBatch, func(_ string, docs []search.Document) error {
+	defer r.removeSystem()
+	return measureCost(func() error {
+		return eachBatch(changes, aloneBatch, func(_ string, docs []search.Document) error {
 			results, err := r.Index.Apply(b.ctx, docs)
 			return errors.Join(append(results, err)...)
 		})
 	})
 }
 
-// bleve gives Bleve the changes in batches.
-func (b *bench) bleve(changes map[string][]search.Document, size int) (c cost, err error) {
+// indexWithBleve gives Bleve the changes in batches.
+func (b *bench) indexWithBleve(changes map[string][]search.Document, size int) (c cost, err error) {
 	dir, err := os.MkdirTemp(b.dir, "bleve-")
 	if err != nil {
 		return c, err
@@ -210,8 +210,8 @@ func (b *bench) bleve(changes map[string][]search.Document, size int) (c cost, e
 		}
 		defer indexes[name].Close()
 	}
-	return measured(func() error {
-		return each(changes, size, func(name string, docs []search.Document) error {
+	return measureCost(func() error {
+		return eachBatch(changes, size, func(name string, docs []search.Document) error {
 			if err := b.ctx.Err(); err != nil {
 				return err
 			}

@@ -45,7 +45,7 @@ func (b *bench) serveIt(r *running) (*served, error) {
 		began := time.Now()
 		handler.ServeHTTP(w, r)
 		if l := timing.Load(); l != nil {
-			l.handled(time.Since(began))
+			l.noteHandled(time.Since(began))
 		}
 	}), log)
 	if err != nil {
@@ -60,14 +60,14 @@ func (b *bench) serveIt(r *running) (*served, error) {
 	}()
 	stop := func() error {
 		cancel()
-		return errors.Join(<-errs, <-errs, r.remove())
+		return errors.Join(<-errs, <-errs, r.removeSystem())
 	}
 	return &served{r, "http://" + server.Addr().String(), timing, stop}, nil
 }
 
-// ask sends a request and returns the body of the answer. It is an error if the answer does
+// sendRequest sends a request and returns the body of the answer. It is an error if the answer does
 // not have the given status.
-func (s *served) ask(method, path, body string, status int) ([]byte, error) {
+func (s *served) sendRequest(method, path, body string, status int) ([]byte, error) {
 	req, err := http.NewRequest(method, s.base+path, bytes.NewBufferString(body))
 	if err != nil {
 		return nil, err
@@ -92,17 +92,19 @@ const (
 	at          = `"2026-01-31T12:00:00Z"`
 )
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
+}
 
 func percentile(ds []time.Duration, p int) time.Duration {
 	ds = slices.Sorted(slices.Values(ds))
 	return ds[min(len(ds)-1, len(ds)*p/100)]
 }
 
-// await queries until an album that counts made has a count.
-func (s *served) await(album, count int) error {
+// awaitCount queries until an album that counts made has a count.
+func (s *served) awaitCount(album, count int) error {
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		body, err := s.ask("GET", fmt.Sprintf("/v1/gallery/album?albumId=own%d", album), "", 200)
+		body, err := s.sendRequest("GET", fmt.Sprintf("/v1/gallery/album?albumId=own%d", album), "", 200)
 		if err != nil {
 			return err
 		}

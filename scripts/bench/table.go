@@ -15,13 +15,13 @@ type line struct {
 	met          bool
 }
 
-// table is what the run prints.
+// table is the output of the run.
 type table struct{ lines []line }
 
 func (t *table) add(l line) { t.lines = append(t.lines, l) }
 
-// show writes a ratio as a percentage or as a multiple.
-func show(r float64, unit string) string {
+// ratioText writes a ratio as a percentage or as a multiple.
+func ratioText(r float64, unit string) string {
 	if unit == "%" {
 		return fmt.Sprintf("%.0f %%", 100*r)
 	}
@@ -33,11 +33,9 @@ func (t *table) print(w io.Writer) error {
 	fmt.Fprintln(tw, "what\tweir\tpeer\tratio\tgoal\t")
 	for _, l := range t.lines {
 		verdict := ""
-		switch {
-		case l.goal == "":
-		case l.met:
+		if l.goal != "" && l.met {
 			verdict = "met"
-		default:
+		} else if l.goal != "" {
 			verdict = "MISSED"
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", l.what, l.figure, l.peer, l.ratio, l.goal, verdict)

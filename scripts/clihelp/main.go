@@ -61,14 +61,14 @@ var programs = []string{"weir", "weir ingest", "weir simulator"}
 func main() {
 	check := flag.Bool("check", false, "change nothing; exit with 1 when "+page+" is not current")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := writePage(*check); err != nil {
 		fmt.Fprintln(os.Stderr, "clihelp:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool) error {
-	want, err := written()
+func writePage(check bool) error {
+	want, err := makePage()
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func run(check bool) error {
 	return err
 }
 
-// written builds the programs and returns the page.
-func written() ([]byte, error) {
+// makePage builds the programs and returns the page.
+func makePage() ([]byte, error) {
 	bin, err := os.MkdirTemp("", "clihelp")
 	if err != nil {
 		return nil, err
@@ -97,31 +97,31 @@ func written() ([]byte, error) {
 	for _, name := range programs {
 		words := strings.Fields(name)[1:]
 		program := filepath.Join(bin, "weir")
-		text, err := help(program, words...)
+		text, err := readHelp(program, words...)
 		if err != nil {
 			return nil, err
 		}
-		section(&b, "## "+name, text)
-		for _, command := range commands(text) {
+		writeSection(&b, "## "+name, text)
+		for _, command := range listCommands(text) {
 			if slices.Contains(programs, name+" "+command) {
 				continue
 			}
-			text, err := help(program, slices.Concat(words, strings.Fields(command))...)
+			text, err := readHelp(program, slices.Concat(words, strings.Fields(command))...)
 			if err != nil {
 				return nil, err
 			}
-			section(&b, "### "+name+" "+command, text)
+			writeSection(&b, "### "+name+" "+command, text)
 		}
 	}
 	return b.Bytes(), nil
 }
 
-func section(b *bytes.Buffer, title, text string) {
+func writeSection(b *bytes.Buffer, title, text string) {
 	fmt.Fprintf(b, "\n%s\n\n```text\n%s\n```\n", title, strings.TrimSpace(text))
 }
 
-// help returns the help that a command prints, 80 columns wide.
-func help(program string, command ...string) (string, error) {
+// readHelp returns the help that a command prints, 80 columns wide.
+func readHelp(program string, command ...string) (string, error) {
 	cmd := exec.Command(program, append(command, "--help")...)
 	cmd.Env = append(os.Environ(), "COLUMNS=80")
 	out, err := cmd.CombinedOutput()
@@ -133,8 +133,8 @@ func help(program string, command ...string) (string, error) {
 
 var listed = regexp.MustCompile(`(?m)^  ([a-z]+(?: [a-z]+)?)  +\S`)
 
-// commands returns the commands that the help of a program lists.
-func commands(help string) (names []string) {
+// listCommands returns the commands that the help of a program lists.
+func listCommands(help string) (names []string) {
 	_, list, _ := strings.Cut(help, "\nCommands:\n")
 	for _, m := range listed.FindAllStringSubmatch(list, -1) {
 		names = append(names, m[1])

@@ -8,7 +8,7 @@ import (
 func TestCommands(t *testing.T) {
 	help := "Usage: p <command>\n\nFlags:\n  -h, --help    Show help.\n\nCommands:\n  put          Write rows: commands as JSON lines,\n" +
 		"               checked.\n  dead list    List what is kept.\n\nRun \"p <command> --help\" for more.\n"
-	if got := commands(help); !slices.Equal(got, []string{"put", "dead list"}) {
+	if got := listCommands(help); !slices.Equal(got, []string{"put", "dead list"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -47,7 +47,7 @@ type hit struct {
 func main() {
 	count := flag.Bool("count", false, "print how many hits there are in each directory")
 	flag.Parse()
-	hits, err := find(flag.Args())
+	hits, err := findHits(flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "english:", err)
 		os.Exit(2)
@@ -71,8 +71,8 @@ func main() {
 	}
 }
 
-// find searches files, and directories recursively.
-func find(paths []string) (hits []hit, err error) {
+// findHits searches files, and directories recursively.
+func findHits(paths []string) (hits []hit, err error) {
 	for _, path := range paths {
 		err := filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
@@ -81,9 +81,9 @@ func find(paths []string) (hits []hit, err error) {
 			var look func(file, text string) []hit
 			switch {
 			case strings.HasSuffix(file, ".md"):
-				look = markdown
+				look = searchMarkdown
 			case strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go"):
-				look = source
+				look = searchSource
 			default:
 				return nil
 			}
@@ -98,23 +98,23 @@ func find(paths []string) (hits []hit, err error) {
 	return hits, nil
 }
 
-// markdown searches the lines of a page. It skips code blocks, except blocks of text: these
+// searchMarkdown searches the lines of a page. It skips code blocks, except blocks of text: these
 // show what programs print.
-func markdown(file, text string) (hits []hit) {
+func searchMarkdown(file, text string) (hits []hit) {
 	fence := ""
 	for i, line := range strings.Split(text, "\n") {
 		if name, ok := strings.CutPrefix(line, "```"); ok {
 			fence, line = map[bool]string{true: name + " ", false: ""}[fence == ""], ""
 		}
 		if fence == "" || fence == "text " {
-			hits = append(hits, prose(file, i+1, line)...)
+			hits = append(hits, searchLine(file, i+1, line)...)
 		}
 	}
 	return hits
 }
 
-// source searches the comments and string literals of a Go file.
-func source(file, text string) (hits []hit) {
+// searchSource searches the comments and string literals of a Go file.
+func searchSource(file, text string) (hits []hit) {
 	var s scanner.Scanner
 	set := token.NewFileSet()
 	f := set.AddFile(file, -1, len(text))
@@ -126,14 +126,14 @@ func source(file, text string) (hits []hit) {
 			return hits
 		case token.COMMENT, token.STRING:
 			for i, line := range strings.Split(lit, "\n") {
-				hits = append(hits, prose(file, f.Line(pos)+i, strings.TrimLeft(line, "/* \t"))...)
+				hits = append(hits, searchLine(file, f.Line(pos)+i, strings.TrimLeft(line, "/* \t"))...)
 			}
 		}
 	}
 }
 
-// prose searches one line.
-func prose(file string, n int, line string) (hits []hit) {
+// searchLine searches one line.
+func searchLine(file string, n int, line string) (hits []hit) {
 	line = code.ReplaceAllString(line, "")
 	for _, s := range signs {
 		if m := s.text.FindString(line); m != "" {

@@ -18,14 +18,14 @@ func TestSigns(t *testing.T) {
 		"`nobody` [here](nobody.md) https://nobody.com": 0,
 		"Nobody, or somebody":                           1,
 	} {
-		if hits := prose("x", 1, text); len(hits) != want {
+		if hits := searchLine("x", 1, text); len(hits) != want {
 			t.Errorf("%q: %v, not %d", text, hits, want)
 		}
 	}
-	if hits := markdown("x", "a\n```go\nnobody\n```\nnobody\n```text\nnobody\n```\n"); len(hits) != 2 || hits[0].line != 5 || hits[1].line != 7 {
+	if hits := searchMarkdown("x", "a\n```go\nnobody\n```\nnobody\n```text\nnobody\n```\n"); len(hits) != 2 || hits[0].line != 5 || hits[1].line != 7 {
 		t.Errorf("markdown: %v", hits)
 	}
-	if hits := source("x", "package x // of somebody\n\nvar nobody = `\nnobody`\n"); len(hits) != 2 || hits[0].line != 1 || hits[1].line != 4 {
+	if hits := searchSource("x", "package x // of somebody\n\nvar nobody = `\nnobody`\n"); len(hits) != 2 || hits[0].line != 1 || hits[1].line != 4 {
 		t.Errorf("source: %v", hits)
 	}
 }

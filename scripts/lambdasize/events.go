@@ -18,8 +18,8 @@ import (
 	"weir/internal/value"
 )
 
-// records are n stream records of sample rows of a model, each of another row that something is derived from.
-func records(ctx context.Context, m *model.Model, streams map[string]string, n int) (out [][]byte, err error) {
+// sampleRecords are n stream records of sample rows of a model, each of another row that something is derived from.
+func sampleRecords(ctx context.Context, m *model.Model, streams map[string]string, n int) (out [][]byte, err error) {
 	dir, err := os.MkdirTemp("", "weir-lambda-")
 	if err != nil {
 		return nil, err
@@ -49,9 +49,9 @@ func records(ctx context.Context, m *model.Model, streams map[string]string, n i
 				return nil, err
 			}
 			for _, r := range page.Records {
-				if e := t.Classify(r.New); e != nil && leads(e) && len(out) < n {
+				if e := t.Classify(r.New); e != nil && hasDerivations(e) && len(out) < n {
 					keys, row := value.AppendTypedItem(nil, r.Keys), value.AppendTypedItem(nil, r.New)
-					out = append(out, record(streams[t.Name], 1000+len(out), string(keys), string(row)))
+					out = append(out, makeRecord(streams[t.Name], 1000+len(out), string(keys), string(row)))
 				}
 			}
 		}
@@ -62,20 +62,20 @@ func records(ctx context.Context, m *model.Model, streams map[string]string, n i
 	return out, nil
 }
 
-// leads reports whether a row of the entity leads to something.
-func leads(e *model.Entity) bool {
+// hasDerivations reports whether a row of the entity leads to something.
+func hasDerivations(e *model.Entity) bool {
 	return len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Statuses)+len(e.Stages)+len(e.LatestOf) > 0
 }
 
-// record is a new row's record as Lambda has it.
-func record(stream string, n int, keys, row string) []byte {
+// makeRecord returns a new row's record as Lambda has it.
+func makeRecord(stream string, n int, keys, row string) []byte {
 	return fmt.Appendf(nil, `{"eventID":"%d","eventName":"INSERT","eventVersion":"1.1","eventSource":"aws:dynamodb","awsRegion":"eu-central-1",`+
 		`"eventSourceARN":"%s","dynamodb":{"ApproximateCreationDateTime":%d,"SequenceNumber":"%d","StreamViewType":"NEW_AND_OLD_IMAGES",`+
 		`"Keys":%s,"NewImage":%s}}`, n, stream, time.Now().Unix(), n, keys, row)
 }
 
-// event is an event of records of one shard, in a tumbling window.
-func event(records ...[]byte) []byte {
+// makeEvent returns an event of records of one shard, in a tumbling window.
+func makeEvent(records ...[]byte) []byte {
 	var of struct {
 		EventSourceARN string `json:"eventSourceARN"`
 	}
@@ -84,8 +84,8 @@ func event(records ...[]byte) []byte {
 		`"eventSourceARN":"%s","isFinalInvokeForWindow":false,"isWindowTerminatedEarly":false}`, bytes.Join(records, []byte(",")), of.EventSourceARN)
 }
 
-// applied is how many records the function says that it applied, in its log.
-func applied(log string) (n int) {
+// countApplied returns how many records the function says that it applied, in its log.
+func countApplied(log string) (n int) {
 	for line := range strings.Lines(log) {
 		var report struct{ Applied int }
 		if json.Unmarshal([]byte(line), &report) == nil {

@@ -34,13 +34,13 @@ func main() {
 	starts := flag.Int("starts", 5, "how often the function is started for each model")
 	delay := flag.Duration("delay", 0, "how long each request to DynamoDB is held back, as a network does")
 	flag.Parse()
-	if err := measure(*endpoint, *delay, *starts, *events, *records); err != nil {
+	if err := measureAll(*endpoint, *delay, *starts, *events, *records); err != nil {
 		fmt.Fprintln(os.Stderr, "lambdasize:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(endpoint string, delay time.Duration, starts, events, records int) error {
+func measureAll(endpoint string, delay time.Duration, starts, events, records int) error {
 	dir, err := os.MkdirTemp("", "weir-lambda-")
 	if err != nil {
 		return err
@@ -48,13 +48,13 @@ func measure(endpoint string, delay time.Duration, starts, events, records int) 
 	defer os.RemoveAll(dir)
 	var tooLarge error
 	for _, name := range []string{"function", "ingest"} {
-		whole, packed, err := sizes(dir, name)
+		whole, packed, err := buildSizes(dir, name)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%-12s%.1f MB, zipped %.1f MB\n", name, mb(whole), mb(packed))
+		fmt.Printf("%-12s%.1f MB, zipped %.1f MB\n", name, megabytes(whole), megabytes(packed))
 		if packed > mostZipped {
-			tooLarge = errors.Join(tooLarge, fmt.Errorf("the zip of %s has %.1f MB, more than %.1f", name, mb(packed), mb(mostZipped)))
+			tooLarge = errors.Join(tooLarge, fmt.Errorf("the zip of %s has %.1f MB, more than %.1f", name, megabytes(packed), megabytes(mostZipped)))
 		}
 	}
 	if endpoint == "" {
@@ -64,11 +64,11 @@ func measure(endpoint string, delay time.Duration, starts, events, records int) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(tooLarge, w.coldStarts(starts), w.memory(events, records))
+	return errors.Join(tooLarge, w.coldStarts(starts), w.measureMemory(events, records))
 }
 
-// sizes builds a program as docs/guide/operations.md says.
-func sizes(dir, name string) (whole, packed int64, err error) {
+// buildSizes builds a program as docs/guide/operations.md says.
+func buildSizes(dir, name string) (whole, packed int64, err error) {
 	binary := filepath.Join(dir, name)
 	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda,lambda.norpc", "-ldflags=-s -w", "-o", binary, "./cmd/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -80,17 +80,17 @@ func sizes(dir, name string) (whole, packed int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	packed, err = zipped(binary)
+	packed, err = zippedSize(binary)
 	return info.Size(), packed, err
 }
 
-func mb(n int64) float64 { return float64(n) / (1 << 20) }
+func megabytes(n int64) float64 { return float64(n) / (1 << 20) }
 
 type counter int64
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
-func zipped(path string) (int64, error) {
+func zippedSize(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ import (
 // function is a process of the function, and the runtime API that hands it events as Lambda does.
 type function struct {
 	cmd    *exec.Cmd
-	log    bytes.Buffer // what it wrote; read it after the process has ended
+	log    bytes.Buffer // its output; read it after the process has ended
 	began  time.Time
 	server *http.Server
 	asks   chan struct{} // it asks for an event
@@ -27,20 +27,20 @@ type function struct {
 	done   chan answer
 }
 
-// answer is what the function posted.
+// answer is the answer that the function posted.
 type answer struct{ kind, body string }
 
 // patience is how long the function may take to ask for an event, or to answer one.
 const patience = 5 * time.Minute
 
-// start starts the function. The caller stops it.
-func start(binary string, env []string) (*function, error) {
+// startFunction starts the function. The caller stops it.
+func startFunction(binary string, env []string) (*function, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	f := &function{asks: make(chan struct{}, 1), events: make(chan []byte), done: make(chan answer, 1)}
-	f.server = &http.Server{Handler: f.api()}
+	f.server = &http.Server{Handler: f.runtimeAPI()}
 	go f.server.Serve(l)
 	f.cmd = exec.Command(binary)
 	f.cmd.Env = append(env, "AWS_LAMBDA_RUNTIME_API="+l.Addr().String())
@@ -49,8 +49,8 @@ func start(binary string, env []string) (*function, error) {
 	return f, errors.Join(f.cmd.Start())
 }
 
-// api is Lambda's runtime API: an event at a time, and its answer.
-func (f *function) api() http.Handler {
+// runtimeAPI is Lambda's runtime API: an event at a time, and its answer.
+func (f *function) runtimeAPI() http.Handler {
 	mux, n := http.NewServeMux(), 0
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", func(w http.ResponseWriter, r *http.Request) {
 		f.asks <- struct{}{}
@@ -72,8 +72,8 @@ func (f *function) api() http.Handler {
 	return mux
 }
 
-// ready waits until the function asks for an event.
-func (f *function) ready() error {
+// awaitReady waits until the function asks for an event.
+func (f *function) awaitReady() error {
 	select {
 	case <-f.asks:
 		return nil
@@ -84,9 +84,9 @@ func (f *function) ready() error {
 	}
 }
 
-// apply hands over an event, for which the function must ask already, and waits for its answer, which must acknowledge
+// applyEvent hands over an event, for which the function must ask already, and waits for its answer, which must acknowledge
 // all of it.
-func (f *function) apply(event []byte) error {
+func (f *function) applyEvent(event []byte) error {
 	f.events <- event
 	select {
 	case a := <-f.done:
@@ -99,8 +99,8 @@ func (f *function) apply(event []byte) error {
 	}
 }
 
-// cpu is the time of processors that the function has taken; 0 where the kernel does not say.
-func (f *function) cpu() (sum time.Duration) {
+// cpuTime is the time of processors that the function has taken; 0 where the kernel does not say.
+func (f *function) cpuTime() (sum time.Duration) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", f.cmd.Process.Pid))
 	for _, name := range files {
 		var ran int64
@@ -127,8 +127,8 @@ func (f *function) highWater() (int64, error) {
 	return kb << 10, err
 }
 
-// stop ends the function, and returns what it wrote.
-func (f *function) stop() string {
+// stopFunction ends the function, and returns its output.
+func (f *function) stopFunction() string {
 	_ = f.cmd.Process.Kill()
 	_ = f.cmd.Wait()
 	_ = f.server.Close()

@@ -22,12 +22,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"weir/internal/model"
+	"weir/internal/seq"
 )
 
 // forty is the model with 40 derivations.
 const forty = "scripts/lambdasize/forty.yaml"
 
-// world is what the function runs in.
+// world is the surroundings of the function.
 type world struct {
 	ctx               context.Context
 	binary, projector string
@@ -79,8 +80,8 @@ type deployed struct {
 	streams map[string]string // the ARN of each table's stream
 }
 
-// deploy makes the tables of a model.
-func (w *world) deploy(m *model.Model) (d deployed, err error) {
+// deployModel makes the tables of a model.
+func (w *world) deployModel(m *model.Model) (d deployed, err error) {
 	name := fmt.Sprintf("%s%d", m.Name, time.Now().UnixNano())
 	cmd := exec.CommandContext(w.ctx, w.projector, "deploy", "tables", m.Arg, "--aws")
 	cmd.Env, cmd.Stderr = append(os.Environ(), inEnv(w.service.String(), name)...), os.Stderr
@@ -117,24 +118,24 @@ func (w *world) coldStartsOf(name string, starts int) error {
 	if err != nil {
 		return err
 	}
-	d, err := w.deploy(m)
+	d, err := w.deployModel(m)
 	if err != nil {
 		return err
 	}
-	rows, err := records(w.ctx, m, d.streams, 2*(starts+1))
+	rows, err := sampleRecords(w.ctx, m, d.streams, 2*(starts+1))
 	if err != nil {
 		return err
 	}
 	var all []times
 	for i := range starts + 1 {
-		f, err := start(w.binary, d.env)
+		f, err := startFunction(w.binary, d.env)
 		if err != nil {
 			return err
 		}
 		w.requests.Store(0)
-		t, err := w.firstEvents(f, event(rows[2*i]), event(rows[2*i+1]))
-		log := f.stop()
-		if err == nil && applied(log) != 2 {
+		t, err := w.firstEvents(f, makeEvent(rows[2*i]), makeEvent(rows[2*i+1]))
+		log := f.stopFunction()
+		if err == nil && countApplied(log) != 2 {
 			err = fmt.Errorf("the function does not say that it applied two records")
 		}
 		if err != nil {
@@ -145,10 +146,7 @@ func (w *world) coldStartsOf(name string, starts int) error {
 		}
 	}
 	spread := func(of func(times) int64) string {
-		var ns []int64
-		for _, t := range all {
-			ns = append(ns, of(t))
-		}
+		ns := seq.Map(all, of)
 		slices.Sort(ns)
 		return fmt.Sprintf("%d (%d to %d)", ns[len(ns)/2], ns[0], ns[len(ns)-1])
 	}
@@ -160,35 +158,35 @@ func (w *world) coldStartsOf(name string, starts int) error {
 	return nil
 }
 
-// times are what the start took, what it took with the first event, and what the second event took.
+// times are the costs of the start, of the start with the first event, and of the second event.
 type times [3]struct {
 	wall, cpu time.Duration
 	requests  int64 // of the store
 }
 
-// note notes what the function has taken since its start.
-func (w *world) note(f *function, t *times, n int) {
-	t[n].wall, t[n].cpu, t[n].requests = time.Since(f.began), f.cpu(), w.requests.Load()
+// noteTimes notes the time that the function has taken since its start.
+func (w *world) noteTimes(f *function, t *times, n int) {
+	t[n].wall, t[n].cpu, t[n].requests = time.Since(f.began), f.cpuTime(), w.requests.Load()
 }
 
 // firstEvents starts the function, whose events are these.
 func (w *world) firstEvents(f *function, first, second []byte) (t times, err error) {
-	if err := f.ready(); err != nil {
+	if err := f.awaitReady(); err != nil {
 		return t, err
 	}
-	w.note(f, &t, 0)
-	if err := f.apply(first); err != nil {
+	w.noteTimes(f, &t, 0)
+	if err := f.applyEvent(first); err != nil {
 		return t, err
 	}
-	w.note(f, &t, 1)
-	if err := f.ready(); err != nil {
+	w.noteTimes(f, &t, 1)
+	if err := f.awaitReady(); err != nil {
 		return t, err
 	}
 	began := time.Since(f.began)
-	if err := f.apply(second); err != nil {
+	if err := f.applyEvent(second); err != nil {
 		return t, err
 	}
-	w.note(f, &t, 2)
+	w.noteTimes(f, &t, 2)
 	t[2].wall, t[2].cpu, t[2].requests = t[2].wall-began, t[2].cpu-t[1].cpu, t[2].requests-t[1].requests
 	return t, nil
 }
@@ -198,23 +196,23 @@ const (
 	functionMB    = 128 // the least that Lambda gives
 )
 
-// memory measures what the function has resident while it applies events of likes of so many records, of a thousand pictures.
-func (w *world) memory(events, records int) error {
+// measureMemory measures the resident memory of the function while it applies events of likes of so many records, of a thousand pictures.
+func (w *world) measureMemory(events, records int) error {
 	m, err := model.Load("gallery")
 	if err != nil {
 		return err
 	}
-	d, err := w.deploy(m)
+	d, err := w.deployModel(m)
 	if err != nil {
 		return err
 	}
-	f, err := start(w.binary, append(d.env, fmt.Sprintf("AWS_LAMBDA_FUNCTION_MEMORY_SIZE=%d", functionMB)))
+	f, err := startFunction(w.binary, append(d.env, fmt.Sprintf("AWS_LAMBDA_FUNCTION_MEMORY_SIZE=%d", functionMB)))
 	if err != nil {
 		return err
 	}
-	peak, took, err := f.likes(d.streams["gallery"], events, records)
-	log := f.stop()
-	if n := applied(log); err == nil && n != events*records {
+	peak, took, err := f.applyLikes(d.streams["gallery"], events, records)
+	log := f.stopFunction()
+	if n := countApplied(log); err == nil && n != events*records {
 		err = fmt.Errorf("the function says that it applied %d records of %d", n, events*records)
 	}
 	if err != nil {
@@ -227,17 +225,17 @@ func (w *world) memory(events, records int) error {
 	return nil
 }
 
-// likes hands over events, and returns the most that the function had resident.
-func (f *function) likes(stream string, events, records int) (peak int64, took time.Duration, err error) {
+// applyLikes hands over events, and returns the most that the function had resident.
+func (f *function) applyLikes(stream string, events, records int) (peak int64, took time.Duration, err error) {
 	for i := range events {
-		if err := f.ready(); err != nil {
+		if err := f.awaitReady(); err != nil {
 			return 0, 0, err
 		}
 		of := make([][]byte, records)
 		for j := range of {
-			of[j] = like(stream, i*records+j)
+			of[j] = likeRecord(stream, i*records+j)
 		}
-		if err := f.apply(event(of...)); err != nil {
+		if err := f.applyEvent(makeEvent(of...)); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -245,10 +243,10 @@ func (f *function) likes(stream string, events, records int) (peak int64, took t
 	return peak, time.Since(f.began), err
 }
 
-// like is the record of a like, of one of a thousand pictures.
-func like(stream string, n int) []byte {
+// likeRecord is the record of a like, of one of a thousand pictures.
+func likeRecord(stream string, n int) []byte {
 	keys := fmt.Sprintf(`{"PK":{"S":"USER#u%d"},"SK":{"S":"INTERACTION#like#m%d"}`, n, n%1000)
 	row := fmt.Sprintf(`%s,"EntityType":{"S":"UserInteraction"},"userId":{"S":"u%d"},"interactionType":{"S":"like"},"mediaId":{"S":"m%d"},`+
 		`"createdAt":{"S":"2026-11-01T00:00:00.000Z"},"note":{"S":"%s"}}`, keys, n, n%1000, strings.Repeat("x", bytesOfRecord-800))
-	return record(stream, 100_000+n, keys+"}", row)
+	return makeRecord(stream, 100_000+n, keys+"}", row)
 }

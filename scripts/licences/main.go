@@ -15,11 +15,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 const noticeFile = "NOTICE"
@@ -31,18 +34,18 @@ var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/a
 func main() {
 	check := flag.Bool("check", false, "change nothing; exit with 1 when "+noticeFile+" is not current")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := writeNotice(*check); err != nil {
 		fmt.Fprintln(os.Stderr, "licences:", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool) error {
-	mods, err := linked("./cmd/weir", "./cmd/function")
+func writeNotice(check bool) error {
+	mods, err := linkedModules("./cmd/weir", "./cmd/function")
 	if err != nil {
 		return err
 	}
-	want, err := notice(mods)
+	want, err := makeNotice(mods)
 	if err != nil {
 		return err
 	}
@@ -51,13 +54,13 @@ func run(check bool) error {
 		if err != nil {
 			return err
 		}
-		return compare(string(have), string(want))
+		return compareNotice(string(have), string(want))
 	}
 	return os.WriteFile(noticeFile, want, 0o666)
 }
 
-// compare returns an error that names the first line in which NOTICE is out of date.
-func compare(have, want string) error {
+// compareNotice returns an error that names the first line in which NOTICE is out of date.
+func compareNotice(have, want string) error {
 	if have == want {
 		return nil
 	}
@@ -81,7 +84,7 @@ type module struct {
 	packages           []string
 }
 
-// listed is what go list reports about a package.
+// listed has the fields of the report of go list about a package.
 type listed struct {
 	Dir      string
 	Standard bool
@@ -92,16 +95,16 @@ type listed struct {
 	}
 }
 
-// linked returns the modules of the packages that programs link on any platform, sorted by
+// linkedModules returns the modules of the packages that programs link on any platform, sorted by
 // path. The first is Go's standard library.
-func linked(programs ...string) ([]*module, error) {
-	goroot, err := output("", "go", "env", "GOROOT")
+func linkedModules(programs ...string) ([]*module, error) {
+	goroot, err := commandOutput("", "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
 	by := map[string]*module{}
 	for _, platform := range platforms {
-		list, err := output(platform, "go", append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, programs...)...)
+		list, err := commandOutput(platform, "go", append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, programs...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -112,22 +115,14 @@ func linked(programs ...string) ([]*module, error) {
 			} else if err != nil {
 				return nil, err
 			}
-			add(by, p)
+			addPackage(by, p)
 		}
 	}
 	mods := []*module{{path: "Go's standard library", dir: strings.TrimSpace(goroot)}}
-	var paths []string
-	for path := range by {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	for _, path := range paths {
-		mods = append(mods, by[path])
-	}
-	return mods, nil
+	return append(mods, seq.Map(slices.Sorted(maps.Keys(by)), func(path string) *module { return by[path] })...), nil
 }
 
-func add(by map[string]*module, p listed) {
+func addPackage(by map[string]*module, p listed) {
 	if p.Standard || p.Module == nil || p.Module.Main {
 		return
 	}
@@ -144,8 +139,8 @@ func add(by map[string]*module, p listed) {
 	}
 }
 
-// output returns what a command prints, run for a platform in the way the programs are built.
-func output(platform, name string, args ...string) (string, error) {
+// commandOutput returns the output of a command, run for a platform in the way the programs are built.
+func commandOutput(platform, name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if goos, goarch, ok := strings.Cut(platform, "/"); ok {
@@ -160,9 +155,9 @@ func output(platform, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// folders returns the folders that may hold licence texts for a module's linked packages: its
+// licenceFolders returns the folders that may hold licence texts for a module's linked packages: its
 // root, its folder of licences, and every folder from the root down to a package.
-func (m *module) folders() []string {
+func (m *module) licenceFolders() []string {
 	out := []string{m.dir, filepath.Join(m.dir, "licenses")}
 	for _, dir := range m.packages {
 		for dir != m.dir && strings.HasPrefix(dir, m.dir) {

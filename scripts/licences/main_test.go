@@ -32,7 +32,7 @@ func made(t *testing.T, path string, files map[string]string) *module {
 func TestNotice(t *testing.T) {
 	one := made(t, "example.org/one", map[string]string{"LICENSE": mit, "NOTICE": "Made by One.\n", "main.go": "package one\n", "license.go": "package one\n"})
 	two := made(t, "example.org/two", map[string]string{"COPYING.md": strings.ReplaceAll(mit, "\n", " \r\n"), "inner/deep/LICENSE.txt": bsd, "README": "no"})
-	got, err := notice([]*module{one, two})
+	got, err := makeNotice([]*module{one, two})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +52,20 @@ func TestRefused(t *testing.T) {
 		"has no licence":            {"NOTICE": "Made by One.\n"},
 		"is no licence that is kno": {"LICENSE": mit, "inner/LICENSE": "All rights reserved.\n"},
 	} {
-		if _, err := notice([]*module{made(t, "example.org/one", files)}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := makeNotice([]*module{made(t, "example.org/one", files)}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want an error with %q, got %v", name, err)
 		}
 	}
 }
 
 func TestCompare(t *testing.T) {
-	if err := compare("a\nb\n", "a\nb\n"); err != nil {
+	if err := compareNotice("a\nb\n", "a\nb\n"); err != nil {
 		t.Error(err)
 	}
-	if err := compare("a\nb\n", "a\nc\n"); err == nil || !strings.Contains(err.Error(), `NOTICE:2 is "b" and should be "c"`) {
+	if err := compareNotice("a\nb\n", "a\nc\n"); err == nil || !strings.Contains(err.Error(), `NOTICE:2 is "b" and should be "c"`) {
 		t.Error(err)
 	}
-	if err := compare("a", "a\nc"); err == nil || !strings.Contains(err.Error(), `NOTICE:2 is "the end"`) {
+	if err := compareNotice("a", "a\nc"); err == nil || !strings.Contains(err.Error(), `NOTICE:2 is "the end"`) {
 		t.Error(err)
 	}
 }

@@ -52,10 +52,10 @@ type text struct {
 	content string
 }
 
-// texts returns the licences and notices of a module, and of its parts that have another
+// readTexts returns the licences and notices of a module, and of its parts that have another
 // licence.
-func (m *module) texts() (out []text, err error) {
-	for _, dir := range m.folders() {
+func (m *module) readTexts() (out []text, err error) {
+	for _, dir := range m.licenceFolders() {
 		entries, err := os.ReadDir(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -74,7 +74,7 @@ func (m *module) texts() (out []text, err error) {
 				return nil, err
 			}
 			name, _ := filepath.Rel(m.dir, filepath.Join(dir, e.Name()))
-			t := text{name: filepath.ToSlash(name), content: tidy(b)}
+			t := text{name: filepath.ToSlash(name), content: tidyText(b)}
 			if licence {
 				if t.kind = kindOf(t.content); t.kind == "" {
 					return nil, fmt.Errorf("%s: %s is no licence that is known here: read it, and add it to kinds if it may be linked", m.path, t.name)
@@ -89,8 +89,8 @@ func (m *module) texts() (out []text, err error) {
 	return out, nil
 }
 
-// tidy returns a text with plain line ends, without byte order marks and trailing white space.
-func tidy(b []byte) string {
+// tidyText returns a text with plain line ends, without byte order marks and trailing white space.
+func tidyText(b []byte) string {
 	lines := strings.Split(string(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(strings.TrimPrefix(l, "\ufeff"), " \t\f")
@@ -109,14 +109,14 @@ copy of them. First the list, then each text once, under the names of those it i
 
 `
 
-// notice returns the content of NOTICE.
-func notice(mods []*module) ([]byte, error) {
+// makeNotice returns the content of NOTICE.
+func makeNotice(mods []*module) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(head)
 	of := map[string][]string{} // text → where it is from
 	var order []string
 	for _, m := range mods {
-		texts, err := m.texts()
+		texts, err := m.readTexts()
 		if err != nil {
 			return nil, err
 		}

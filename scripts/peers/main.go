@@ -1,5 +1,5 @@
 // Command peers runs weir and the other ways to keep a gallery's counters on one recording, checks that all of
-// them end with the same counts, and prints what each cost.
+// them end with the same counts, and prints the cost of each.
 //
 //	scripts/peers.sh
 //	RECORDS=1000000 scripts/peers.sh -rounds 1
@@ -28,7 +28,7 @@ import (
 // A contender derives a gallery's counts from a recording.
 type contender struct {
 	name  string
-	keeps string // what it has when it is done
+	keeps string // the data that it has when it is done
 
 	load func(p *peers, recording, dir string) (*exec.Cmd, error) // the command that is measured
 	dump func(p *peers, dir string, out io.Writer) error          // prints "TARGET VALUE N" for each count that is not 0
@@ -40,7 +40,7 @@ var contenders = []contender{
 	{name: "decoding", keeps: "nothing: the limit of the Go peers, which decode in one goroutine", load: self("decoding")},
 }
 
-// goal is what weir's cost is compared with.
+// goal is the limit that weir's cost is compared with.
 var goal = map[string]float64{"sqlite": 4}
 
 type peers struct {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// cost is what a command took, with the processes that it started and waited for.
+// cost is the time and memory that a command took, with the processes that it started and waited for.
 type cost struct {
 	wall, cpu  time.Duration
 	peak, disk int64 // bytes
@@ -46,7 +46,7 @@ func measure(cmd *exec.Cmd) (c cost, err error) {
 	}
 }
 
-// resident returns the proportional set size of a process and of all below it; 0 for what has ended.
+// resident returns the proportional set size of a process and of all below it; 0 if it has ended.
 func resident(pid int) (sum int64) {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	if text, err := os.ReadFile(dir + "/smaps_rollup"); err == nil {

@@ -53,7 +53,7 @@ type page struct {
 }
 
 // readChanges calls each for every change of a recording, in order, with its number from 0 on.
-// What a change holds is valid until each returns.
+// A change is valid until each returns.
 func readChanges(path string, each func(n int, c change) error) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const batch = 10_000
 
 // sqliteTables keep the rows with their indexes, and count by triggers, which see the row before and after each
-// change. The place in the recording is committed with what came of it.
+// change. The place in the recording is committed with its effects.
 const sqliteTables = `
 CREATE TABLE IF NOT EXISTS rows (
 	id INTEGER PRIMARY KEY, pk TEXT NOT NULL, sk TEXT NOT NULL, target TEXT, value TEXT,
@@ -53,7 +53,7 @@ func overwritten() string {
 	return strings.Join(set, ", ")
 }
 
-// derivedValues lists what is derived for rows that exist.
+// derivedValues lists the derived values of rows that exist.
 const derivedValues = `SELECT d.target, d.value, d.n FROM derived d JOIN rows r ON r.pk = d.target AND r.sk = 'METADATA' WHERE d.n <> 0`
 
 func openSQLite(dir string) (*sql.DB, error) {
@@ -139,7 +139,7 @@ func applySQLite(db *sql.DB, recording string) error {
 	return errors.Join(err, commit())
 }
 
-// row returns the columns of a row that a change puts; nil for what the row has not.
+// row returns the columns of a row that a change puts; nil for those that the row has not.
 func (c *change) row() []any {
 	out := []any{c.pk, c.sk, null(c.new.target), null(c.new.value)}
 	for i := 0; i < len(c.new.keys); i += 2 {
@@ -160,7 +160,7 @@ func null(s string) any {
 	return s
 }
 
-// dumpSQLite prints what was derived.
+// dumpSQLite prints the derived values.
 func dumpSQLite(_ *peers, dir string, out io.Writer) error {
 	db, err := openSQLite(dir)
 	if err != nil {
@@ -175,7 +175,7 @@ func dumpSQLite(_ *peers, dir string, out io.Writer) error {
 	return printDerived(rows, out)
 }
 
-// printDerived prints what derivedValues answers.
+// printDerived prints the answer of derivedValues.
 func printDerived(rows interface {
 	Next() bool
 	Scan(to ...any) error

@@ -52,18 +52,18 @@ func main() {
 	flag.IntVar(&o.from, "from", 0, "with -short, at which mistake of the list to begin")
 	flag.Parse()
 	o.only = flag.Args()
-	if err := run(o); err != nil {
+	if err := tryMistakes(o); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
 }
 
-// wanted reports whether a mistake is to be tried. known says whether the table has a result.
-func (o *options) wanted(m mistakes.Mistake, known bool) bool {
+// isWanted reports whether a mistake is to be tried. known says whether the table has a result.
+func (o *options) isWanted(m mistakes.Mistake, known bool) bool {
 	return (len(o.only) == 0 || slices.Contains(o.only, m.Name)) && !(o.left && known)
 }
 
-func run(o options) error {
+func tryMistakes(o options) error {
 	all, err := mistakes.Read("testdata/planted.txt")
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func run(o options) error {
 	var mu sync.Mutex
 	for i, m := range all {
 		f, known := before[m.Name]
-		if todo[i] = o.wanted(m, known); !todo[i] {
+		if todo[i] = o.isWanted(m, known); !todo[i] {
 			found[i] = f
 		}
 	}
@@ -99,7 +99,7 @@ func run(o options) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			f, err := try(filepath.Join(dir, m.Name), m, o.seeds)
+			f, err := tryMistake(filepath.Join(dir, m.Name), m, o.seeds)
 			mu.Lock()
 			defer mu.Unlock()
 			if errs[i] = err; err != nil {
@@ -107,7 +107,7 @@ func run(o options) error {
 			}
 			found[i] = f
 			fmt.Printf("%-28s %s\n", m.Name, f)
-			errs[i] = save(all, found, o.seeds) // after an interruption, continue with -left
+			errs[i] = saveTable(all, found, o.seeds) // after an interruption, continue with -left
 		})
 	}
 	wg.Wait()
@@ -116,10 +116,10 @@ func run(o options) error {
 			errs[i] = fmt.Errorf("%s: %w", all[i].Name, errs[i])
 		}
 	}
-	if err := errors.Join(append(errs, save(all, found, o.seeds))...); err != nil {
+	if err := errors.Join(append(errs, saveTable(all, found, o.seeds))...); err != nil {
 		return err
 	}
-	return judge(all, found, o.seeds)
+	return checkFindings(all, found, o.seeds)
 }
 
 // byTest stands for the seed where a test found the mistake.
@@ -136,27 +136,27 @@ type finding struct {
 }
 
 func (f finding) String() string {
-	switch {
-	case f.model == "":
+	if f.model == "" {
 		return "NOT NOTICED"
-	case f.seed == byTest:
+	}
+	if f.seed == byTest {
 		return f.model
 	}
 	return fmt.Sprintf("%s, seed %d: %s: %s", f.model, f.seed, f.class, f.what)
 }
 
-// try builds the simulator with a mistake and runs it on the mistake's models.
-func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
+// tryMistake builds the simulator with a mistake and runs it on the mistake's models.
+func tryMistake(dir string, m mistakes.Mistake, seeds int) (finding, error) {
 	f := finding{tried: true}
-	list, err := plant(dir, m)
+	list, err := writeMistake(dir, m)
 	defer os.RemoveAll(dir)
 	if err != nil {
 		return f, err
 	}
 	if m.Test != "" {
-		return test(list, m.Test)
+		return runTest(list, m.Test)
 	}
-	bin, err := build(dir, list)
+	bin, err := buildSimulator(dir, list)
 	if err != nil {
 		return f, err
 	}
@@ -171,8 +171,8 @@ func try(dir string, m mistakes.Mistake, seeds int) (finding, error) {
 	return f, err
 }
 
-// plant writes a file with a mistake, and the list by which go build takes it.
-func plant(dir string, m mistakes.Mistake) (list string, err error) {
+// writeMistake writes a file with a mistake, and the list by which go build takes it.
+func writeMistake(dir string, m mistakes.Mistake) (list string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -193,7 +193,7 @@ func plant(dir string, m mistakes.Mistake) (list string, err error) {
 	return list, os.WriteFile(list, overlay, 0o644)
 }
 
-func build(dir, list string) (bin string, err error) {
+func buildSimulator(dir, list string) (bin string, err error) {
 	bin = filepath.Join(dir, "try")
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-overlay", list, "-o", bin, "./scripts/planted/try").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("it does not build: %s", out)
@@ -201,15 +201,15 @@ func build(dir, list string) (bin string, err error) {
 	return bin, nil
 }
 
-// test runs one test with a mistake, which must fail. A test that does not build says nothing.
-func test(list, name string) (f finding, err error) {
+// runTest runs one test with a mistake, which must fail. A test that does not build says nothing.
+func runTest(list, name string) (f finding, err error) {
 	pkg, name, _ := strings.Cut(name, " ")
 	f.tried = true
 	out, err := exec.Command("go", "test", "-short", "-count=1", "-vet=off", "-overlay", list, pkg, "-run", "^"+name+"$").CombinedOutput()
-	switch {
-	case err == nil:
+	if err == nil {
 		return f, nil
-	case !strings.Contains(string(out), "--- FAIL: "+name):
+	}
+	if !strings.Contains(string(out), "--- FAIL: "+name) {
 		return f, fmt.Errorf("%s: %w: %s", name, err, out)
 	}
 	f.model, f.seed, f.class = name, byTest, "test"

@@ -18,7 +18,7 @@ var shortSeeds = map[string]int{"runs": 4, "builds": 2, "bulk": 2}
 func tryShort(dir string, all []mistakes.Mistake, known map[string]finding, o options) error {
 	var meant []mistakes.Mistake
 	for _, m := range all {
-		if f := known[m.Name]; o.wanted(m, false) && f.model != "" && (f.seed == byTest || f.seed < shortSeeds[m.Runs]) {
+		if f := known[m.Name]; o.isWanted(m, false) && f.model != "" && (f.seed == byTest || f.seed < shortSeeds[m.Runs]) {
 			meant = append(meant, m)
 		}
 	}
@@ -34,7 +34,7 @@ func tryShort(dir string, all []mistakes.Mistake, known map[string]finding, o op
 		m := meant[(o.from+i)*61%len(meant)]
 		wg.Go(func() {
 			defer func() { <-slots }()
-			f, err := try(filepath.Join(dir, fmt.Sprint(i)), m, shortSeeds[m.Runs])
+			f, err := tryMistake(filepath.Join(dir, fmt.Sprint(i)), m, shortSeeds[m.Runs])
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Printf("%-28s %s\n", m.Name, f)

@@ -52,7 +52,7 @@ type sorted struct {
 	missed, left []string
 }
 
-func sort(all []mistakes.Mistake, found []finding) (s sorted) {
+func sortFindings(all []mistakes.Mistake, found []finding) (s sorted) {
 	for i, f := range found {
 		switch {
 		case !f.tried:
@@ -76,8 +76,8 @@ func (s *sorted) median() int {
 	return s.runs[len(s.runs)/2]
 }
 
-// save writes the table.
-func save(all []mistakes.Mistake, found []finding, seeds int) error {
+// saveTable writes the table.
+func saveTable(all []mistakes.Mistake, found []finding, seeds int) error {
 	var rows strings.Builder
 	for i, m := range all {
 		f := found[i]
@@ -92,7 +92,7 @@ func save(all []mistakes.Mistake, found []finding, seeds int) error {
 		}
 		fmt.Fprintf(&rows, "| `%s` | %s | `%s` | %s | %s |\n", m.Name, m.Sentence, m.File, by, f.class)
 	}
-	s := sort(all, found)
+	s := sortFindings(all, found)
 	text := fmt.Sprintf(`# Planted bugs
 
 Mistakes that a developer would make, each planted by itself, and the first seed of the simulator that notices it. Seeds are tried
@@ -112,15 +112,16 @@ Of %d mistakes the simulator notices %d, half of these within %d seeds, and test
 	return os.WriteFile(table, []byte(strings.ReplaceAll(text, "§", "`")), 0o644)
 }
 
-// judge returns an error unless every mistake was found, half of them within mostMedian seeds.
-func judge(all []mistakes.Mistake, found []finding, seeds int) error {
-	s := sort(all, found)
-	switch {
-	case len(s.missed) > 0:
+// checkFindings returns an error unless every mistake was found, half of them within mostMedian seeds.
+func checkFindings(all []mistakes.Mistake, found []finding, seeds int) error {
+	s := sortFindings(all, found)
+	if len(s.missed) > 0 {
 		return fmt.Errorf("not noticed within %d seeds of each model: %s", seeds, strings.Join(s.missed, " "))
-	case len(s.left) > 0:
+	}
+	if len(s.left) > 0 {
 		return fmt.Errorf("%d of %d are left to be tried: -left goes on with them", len(s.left), len(all))
-	case s.median() > mostMedian:
+	}
+	if s.median() > mostMedian {
 		return fmt.Errorf("half of the mistakes take more than %d seeds", mostMedian)
 	}
 	return nil

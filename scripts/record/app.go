@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An app is the application of one model, with the bookkeeping of what it wrote. After a failed write it sends
+// An app is the application of one model, with the bookkeeping of its writes. After a failed write it sends
 // nothing more, but plays on by its books, so that no workload has to look; failed holds that error.
 type app struct {
 	ctx   context.Context
@@ -54,12 +54,12 @@ type op struct {
 	remove []string
 }
 
-func put(table string, r row) op { return op{kind: "Put", table: table, row: clone(r)} }
-func del(table string, key row) op {
-	return op{kind: "Delete", table: table, row: clone(key)}
+func putOp(table string, r row) op { return op{kind: "Put", table: table, row: cloneRow(r)} }
+func deleteOp(table string, key row) op {
+	return op{kind: "Delete", table: table, row: cloneRow(key)}
 }
-func update(table string, key, set row, remove ...string) op {
-	return op{kind: "Update", table: table, row: clone(key), set: clone(set), remove: remove}
+func updateOp(table string, key, set row, remove ...string) op {
+	return op{kind: "Update", table: table, row: cloneRow(key), set: cloneRow(set), remove: remove}
 }
 
 func newApp(ctx context.Context, model, endpoint string, seed uint64, scale float64) *app {
@@ -77,13 +77,13 @@ func newApp(ctx context.Context, model, endpoint string, seed uint64, scale floa
 	}
 }
 
-// finish reads the streams when all is written, and holds them and the tables against what is booked.
-func (a *app) finish() (err error) {
+// finishRecording reads the streams when all is written, and holds them and the tables against the booked rows.
+func (a *app) finishRecording() (err error) {
 	if a.offline {
 		a.recorded = a.log
 		return nil
 	}
-	if a.streams, err = a.capture(); err != nil {
+	if a.streams, err = a.captureStreams(); err != nil {
 		return err
 	}
 	if err := a.auditStreams(a.streams); err != nil {
@@ -92,69 +92,69 @@ func (a *app) finish() (err error) {
 	return a.auditTables()
 }
 
-// write does each op in a request of its own.
-func (a *app) write(ops ...op) {
+// writeEach does each op in a request of its own.
+func (a *app) writeEach(ops ...op) {
 	for _, o := range ops {
-		a.request(func() error { return a.single(o) }, o)
+		a.doRequest(func() error { return a.writeSingle(o) }, o)
 	}
 }
 
-// transact does the ops in one transaction.
-func (a *app) transact(ops ...op) {
-	a.request(func() error { return a.transaction(ops) }, ops...)
+// writeTransaction does the ops in one transaction.
+func (a *app) writeTransaction(ops ...op) {
+	a.doRequest(func() error { return a.sendTransaction(ops) }, ops...)
 }
 
-// batch does puts and deletes in batch writes of 25.
-func (a *app) batch(ops ...op) {
+// writeBatches does puts and deletes in batch writes of 25.
+func (a *app) writeBatches(ops ...op) {
 	for part := range slices.Chunk(ops, 25) {
-		a.request(func() error { return a.batchWrite(part) }, part...)
+		a.doRequest(func() error { return a.batchWrite(part) }, part...)
 	}
 }
 
-// sweep puts rows whose time to live is over, and waits until the service has deleted them by itself. The global
+// awaitExpiry puts rows whose time to live is over, and waits until the service has deleted them by itself. The global
 // indexes are away meanwhile: the sweep of DynamoDB Local ends for good at a row that is not in all of them.
-func (a *app) sweep(table, attribute string, rows ...row) {
+func (a *app) awaitExpiry(table, attribute string, rows ...row) {
 	t := a.tables[table]
-	a.try(func() error { return a.dropIndexes(t.tableSpec) })
-	a.try(func() error { return a.enableTTL(t.tableSpec) })
+	a.doUnlessFailed(func() error { return a.dropIndexes(t.tableSpec) })
+	a.doUnlessFailed(func() error { return a.enableTTL(t.tableSpec) })
 	for _, r := range rows {
 		r[attribute] = n(time.Now().Add(-time.Hour).Unix())
-		a.write(put(table, r))
+		a.writeEach(putOp(table, r))
 	}
 	for _, r := range rows {
 		if a.offline {
-			a.book(del(table, t.key(r)), true)
+			a.bookOp(deleteOp(table, t.rowKey(r)), true)
 		}
-		a.try(func() error { return a.awaitSweep(del(table, t.key(r))) })
+		a.doUnlessFailed(func() error { return a.awaitSweep(deleteOp(table, t.rowKey(r))) })
 	}
-	a.try(func() error { return a.addIndexes(t.tableSpec) })
+	a.doUnlessFailed(func() error { return a.addIndexes(t.tableSpec) })
 }
 
-// try does something that may fail, unless something has failed.
-func (a *app) try(do func() error) {
+// doUnlessFailed does something that may fail, unless something has failed.
+func (a *app) doUnlessFailed(do func() error) {
 	if a.failed == nil && !a.offline {
 		a.failed = do()
 	}
 }
 
-func (a *app) request(do func() error, ops ...op) {
+func (a *app) doRequest(do func() error, ops ...op) {
 	if len(ops) == 0 {
 		return
 	}
 	first := ops[0]
-	a.try(func() error {
+	a.doUnlessFailed(func() error {
 		if err := do(); err != nil {
-			return fmt.Errorf("%s %v in %s (write %d): %w", first.kind, a.tables[first.table].key(first.row), first.table, len(a.log), err)
+			return fmt.Errorf("%s %v in %s (write %d): %w", first.kind, a.tables[first.table].rowKey(first.row), first.table, len(a.log), err)
 		}
 		return nil
 	})
 	for _, o := range ops {
-		a.book(o, false)
+		a.bookOp(o, false)
 	}
 }
 
-// book keeps what an op did, and logs it where it changed anything.
-func (a *app) book(o op, swept bool) {
+// bookOp keeps the row that an op made, and logs the change where it changed anything.
+func (a *app) bookOp(o op, swept bool) {
 	t := a.tables[o.table]
 	key := t.keyOf(o.row)
 	old := t.rows[key]
@@ -163,9 +163,9 @@ func (a *app) book(o op, swept bool) {
 	case "Put":
 		now = o.row
 	case "Update":
-		now = clone(old)
+		now = cloneRow(old)
 		if now == nil {
-			now = clone(o.row)
+			now = cloneRow(o.row)
 		}
 		for k, v := range o.set {
 			now[k] = v
@@ -174,13 +174,13 @@ func (a *app) book(o op, swept bool) {
 			delete(now, k)
 		}
 	}
-	if same(old, now) {
+	if equalRows(old, now) {
 		return
 	}
 	if now == nil {
 		delete(t.rows, key)
 	} else {
-		t.rows[key] = clone(now)
+		t.rows[key] = cloneRow(now)
 	}
 	a.log = append(a.log, change{table: o.table, key: key, old: old, new: now, swept: swept})
 }
@@ -188,12 +188,12 @@ func (a *app) book(o op, swept bool) {
 // awaitSweep waits until a row is gone, and books that.
 func (a *app) awaitSweep(o op) error {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		r, err := a.get(o.table, o.row)
+		r, err := a.getRow(o.table, o.row)
 		if err != nil {
 			return err
 		}
 		if r == nil {
-			a.book(o, true)
+			a.bookOp(o, true)
 			return nil
 		}
 		if time.Now().After(deadline) {
@@ -202,8 +202,8 @@ func (a *app) awaitSweep(o op) error {
 	}
 }
 
-// rows returns the booked rows of a table that where accepts, in an order that is always the same. The caller must not change them.
-func (a *app) rows(table string, where func(row) bool) []row {
+// bookedRows returns the booked rows of a table that where accepts, in an order that is always the same. The caller must not change them.
+func (a *app) bookedRows(table string, where func(row) bool) []row {
 	var out []row
 	for _, r := range a.tables[table].rows {
 		if where(r) {
@@ -216,13 +216,13 @@ func (a *app) rows(table string, where func(row) bool) []row {
 	return out
 }
 
-// row returns the booked row with a key, nil where there is none.
-func (a *app) row(table string, key row) row {
+// bookedRow returns the booked row with a key, nil where there is none.
+func (a *app) bookedRow(table string, key row) row {
 	t := a.tables[table]
 	return t.rows[t.keyOf(key)]
 }
 
-func (t *table) key(r row) row {
+func (t *table) rowKey(r row) row {
 	out := row{t.hash: r[t.hash]}
 	if t.rng != "" {
 		out[t.rng] = r[t.rng]

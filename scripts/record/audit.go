@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// A wireRecord is what the audit reads of a stream record.
+// A wireRecord has the fields of a stream record that the audit reads.
 type wireRecord struct {
 	EventName string `json:"eventName"`
 	DynamoDB  struct {
@@ -36,7 +37,7 @@ func (a *app) auditStreams(streams []stream) error {
 			}
 			want := booked[id][0]
 			booked[id] = booked[id][1:]
-			if !same(want.old, got.old) || !same(want.new, got.new) || want.swept != got.swept {
+			if !equalRows(want.old, got.old) || !equalRows(want.new, got.new) || want.swept != got.swept {
 				return fmt.Errorf("record %d of %s: booked %v → %v (swept %v), recorded %s",
 					i, s.table, want.old, want.new, want.swept, raw)
 			}
@@ -68,10 +69,9 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 		return c, err
 	}
 	want := "MODIFY"
-	switch {
-	case c.old == nil:
+	if c.old == nil {
 		want = "INSERT"
-	case c.new == nil:
+	} else if c.new == nil {
 		want = "REMOVE"
 	}
 	if rec.EventName != want {
@@ -84,12 +84,12 @@ func (a *app) changeOf(table string, raw json.RawMessage) (change, error) {
 func (a *app) auditTables() error {
 	for _, spec := range a.specs {
 		t := a.tables[spec.name]
-		got, err := a.scan(spec.name)
+		got, err := a.scanTable(spec.name)
 		if err != nil {
 			return err
 		}
 		for _, r := range got {
-			if want := t.rows[t.keyOf(r)]; !same(want, r) {
+			if want := t.rows[t.keyOf(r)]; !equalRows(want, r) {
 				return fmt.Errorf("table %s holds %v, booked is %v", spec.name, r, want)
 			}
 		}
@@ -100,12 +100,12 @@ func (a *app) auditTables() error {
 	return nil
 }
 
-// auditAnswer holds the rows of a check against what an access pattern of the document gives.
+// auditAnswer holds the rows of a check against the answer of an access pattern of the document.
 func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 	if a.offline {
 		return nil
 	}
-	got, err := a.read(by)
+	got, err := a.readAccess(by)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 		slices.SortFunc(want, order)
 	}
 	for i := range min(len(got), len(want)) {
-		if !same(got[i], want[i]) {
+		if !equalRows(got[i], want[i]) {
 			return fmt.Errorf("row %d: the table answers %v, booked is %v", i, got[i], want[i])
 		}
 	}
@@ -128,12 +128,5 @@ func (a *app) auditAnswer(by access, ordered bool, want []row) error {
 
 // compareText orders rows by their printed form, which prints maps in key order.
 func compareText(x, y row) int {
-	a, b := fmt.Sprint(x), fmt.Sprint(y)
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return strings.Compare(fmt.Sprint(x), fmt.Sprint(y))
 }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// What the application draws from the seed: times, ids, names.
+// The application draws these from the seed: times, ids, names.
 
-// times is a number of things, by the scale.
-func (a *app) times(n int) int { return max(1, int(math.Round(float64(n)*a.scale))) }
+// scaledNumber is a number of things, by the scale.
+func (a *app) scaledNumber(n int) int { return max(1, int(math.Round(float64(n)*a.scale))) }
 
-// now is the application's clock, which moves on by itself and never gives a time twice.
-func (a *app) now() string {
+// tickClock returns the time of the application's clock, which moves on by itself and never gives a time twice.
+func (a *app) tickClock() string {
 	a.clock = a.clock.Add(time.Duration(1+a.rand.IntN(240_000)) * time.Millisecond)
 	return a.clock.Format("2006-01-02T15:04:05.000Z")
 }
 
 func (a *app) chance(p float64) bool { return a.rand.Float64() < p }
 
-// bytes is a text of n random bytes.
-func (a *app) bytes(n int) string {
+// randomBytes is a text of n random bytes.
+func (a *app) randomBytes(n int) string {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(a.rand.IntN(256))
@@ -29,17 +29,17 @@ func (a *app) bytes(n int) string {
 	return string(b)
 }
 
-func (a *app) hex(n int) string { return hex.EncodeToString([]byte(a.bytes(n))) }
+func (a *app) randomHex(n int) string { return hex.EncodeToString([]byte(a.randomBytes(n))) }
 
-func (a *app) uuid() string {
-	h := a.hex(16)
+func (a *app) randomUUID() string {
+	h := a.randomHex(16)
 	return fmt.Sprintf("%s-%s-4%s-a%s-%s", h[:8], h[8:12], h[13:16], h[17:20], h[20:])
 }
 
-// ulid is an id that grows with the clock, as ULIDs do.
-func (a *app) ulid() string {
+// nextULID returns an id that grows with the clock, as ULIDs do.
+func (a *app) nextULID() string {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-	a.now()
+	a.tickClock()
 	out := make([]byte, 26)
 	ms := a.clock.UnixMilli()
 	for i := 9; i >= 0; i-- {
@@ -52,11 +52,11 @@ func (a *app) ulid() string {
 	return string(out)
 }
 
-// one picks an element; the slice must not be empty.
-func one[T any](a *app, from []T) T { return from[a.rand.IntN(len(from))] }
+// pickOne picks an element; the slice must not be empty.
+func pickOne[T any](a *app, from []T) T { return from[a.rand.IntN(len(from))] }
 
-// some picks up to n different elements, in their order.
-func some[T any](a *app, n int, from []T) []T {
+// pickSome picks up to n different elements, in their order.
+func pickSome[T any](a *app, n int, from []T) []T {
 	var out []T
 	for i, v := range from {
 		if left := len(from) - i; a.rand.IntN(left) < n-len(out) {
@@ -72,8 +72,8 @@ type deed struct {
 	do     func()
 }
 
-// live does deeds, n of them, drawn by weight.
-func (a *app) live(n int, deeds []deed) {
+// doWeighted does deeds, n of them, drawn by weight.
+func (a *app) doWeighted(n int, deeds []deed) {
 	total := 0
 	for _, d := range deeds {
 		total += d.weight
@@ -97,7 +97,7 @@ var (
 	tagPool = []string{"travel", "family", "b&w", "35mm", "street", "night", "portrait", "macro", "été", "旅行", "🌊", "work"}
 )
 
-// title is a title such as people give, never with a word that the search checks look for.
-func (a *app) title() string {
-	return fmt.Sprintf("%s %s, %s", one(a, adverbs), one(a, nouns), one(a, places))
+// drawTitle returns a title such as people give, never with a word that the search checks look for.
+func (a *app) drawTitle() string {
+	return fmt.Sprintf("%s %s, %s", pickOne(a, adverbs), pickOne(a, nouns), pickOne(a, places))
 }

@@ -18,7 +18,7 @@ import (
 
 // A model's application is a script in Starlark, which is a small Python without clock, files or chance of its own:
 // MODEL.star says its tables, the rows it writes, what it does now and then and how often, and what must be answered
-// afterwards. What a script can do stands in builtins; prelude.star has what the scripts share.
+// afterwards. The functions of a script stand in builtins; prelude.star has those that the scripts share.
 
 //go:embed *.star
 var scripts embed.FS
@@ -31,23 +31,23 @@ type script struct {
 	thread *starlark.Thread
 }
 
-// play runs the prelude and the model's script, from the first line to the last.
-func (s *script) play() error {
+// playScripts runs the prelude and the model's script, from the first line to the last.
+func (s *script) playScripts() error {
 	globals := s.predeclared()
 	for _, name := range []string{"prelude.star", s.model + ".star"} {
 		text, err := scripts.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		if err := s.exec(name, text, globals); err != nil {
+		if err := s.execScript(name, text, globals); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// exec runs a script, and adds what it defines to globals.
-func (s *script) exec(name string, text []byte, globals starlark.StringDict) error {
+// execScript runs a script, and adds its definitions to globals.
+func (s *script) execScript(name string, text []byte, globals starlark.StringDict) error {
 	s.thread = &starlark.Thread{Name: name}
 	dialect := &syntax.FileOptions{TopLevelControl: true, GlobalReassign: true}
 	defined, err := starlark.ExecFileOptions(dialect, s.thread, name, text, globals)
@@ -63,18 +63,18 @@ func (s *script) predeclared() starlark.StringDict {
 	globals := starlark.StringDict{}
 	for name, do := range s.builtins() {
 		globals[name] = starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
-			return s.do(do, args, kw)
+			return s.callBuiltin(do, args, kw)
 		})
 	}
 	for name, pool := range map[string][]string{"GIVEN": given, "ADVERBS": adverbs, "NOUNS": nouns, "TAGS": tagPool} {
-		globals[name] = star(list(pool...))
+		globals[name] = toStarlark(listValue(pool...))
 	}
 	return globals
 }
 
-// do does what a builtin does. A call that does not fit, also where a value is of another type than it must be, is
+// callBuiltin calls a builtin. A call that does not fit, also where a value is of another type than it must be, is
 // an error of the script.
-func (s *script) do(f func(*call) any, args starlark.Tuple, kw []starlark.Tuple) (out starlark.Value, err error) {
+func (s *script) callBuiltin(f func(*call) any, args starlark.Tuple, kw []starlark.Tuple) (out starlark.Value, err error) {
 	defer func() {
 		switch bad := recover().(type) {
 		case nil:
@@ -88,13 +88,13 @@ func (s *script) do(f func(*call) any, args starlark.Tuple, kw []starlark.Tuple)
 	for _, k := range kw {
 		c.named[string(k[0].(starlark.String))] = plainGo(k[1])
 	}
-	return star(f(c)), nil
+	return toStarlark(f(c)), nil
 }
 
 // A badCall ends a builtin that a script calls wrongly.
 type badCall struct{ error }
 
-func bad(format string, args ...any) { panic(badCall{fmt.Errorf(format, args...)}) }
+func failCall(format string, args ...any) { panic(badCall{fmt.Errorf(format, args...)}) }
 
 // A call is one of a builtin: its arguments one after the other, and those with names.
 type call struct {
@@ -103,54 +103,54 @@ type call struct {
 	named row
 }
 
-func (c *call) next() starlark.Value {
+func (c *call) takeNext() starlark.Value {
 	if len(c.args) == 0 {
-		bad("an argument is missing")
+		failCall("an argument is missing")
 	}
 	v := c.args[0]
 	c.args = c.args[1:]
 	return v
 }
 
-// take gives the next argument as a T.
-func take[T any](c *call) T {
-	v := plainGo(c.next())
+// takeArgument gives the next argument as a T.
+func takeArgument[T any](c *call) T {
+	v := plainGo(c.takeNext())
 	out, ok := v.(T)
 	if !ok && v != nil {
-		bad("%v is no %T", v, out)
+		failCall("%v is no %T", v, out)
 	}
 	return out
 }
 
-func (c *call) int() int { return number(take[num](c)) }
+func (c *call) int() int { return asInt(takeArgument[num](c)) }
 
-func number(n num) int {
+func asInt(n num) int {
 	i, err := strconv.Atoi(string(n))
 	if err != nil {
-		bad("%s is no integer", n)
+		failCall("%s is no integer", n)
 	}
 	return i
 }
 
-func texts(v any) []string {
+func textsOf(v any) []string {
 	items, _ := v.([]any)
-	return each[[]string](items, func(e any) string { return fmt.Sprint(e) })
+	return mapEach[[]string](items, func(e any) string { return fmt.Sprint(e) })
 }
 
 // table is the first argument where that is a table's name; it may be left out where there is one table only.
 func (c *call) table() string {
 	if name, ok := c.args[0].(starlark.String); ok && c.tables[string(name)] != nil {
-		c.next()
+		c.takeNext()
 		return string(name)
 	}
 	if len(c.specs) != 1 {
-		bad("which table?")
+		failCall("which table?")
 	}
 	return c.specs[0].name
 }
 
-// rest gives the arguments that are left; those in lists too.
-func (c *call) rest() (out []any) {
+// takeRest gives the arguments that are left; those in lists too.
+func (c *call) takeRest() (out []any) {
 	var add func(any)
 	add = func(v any) {
 		if items, ok := v.([]any); ok {
@@ -162,25 +162,25 @@ func (c *call) rest() (out []any) {
 		}
 	}
 	for len(c.args) > 0 {
-		add(plainGo(c.next()))
+		add(plainGo(c.takeNext()))
 	}
 	return out
 }
 
-func (c *call) ops() []op { return each[[]op](c.rest(), func(v any) op { return v.(op) }) }
+func (c *call) ops() []op { return mapEach[[]op](c.takeRest(), func(v any) op { return v.(op) }) }
 
 func (c *call) rowsArg() []row {
-	return each[[]row](take[[]any](c), func(v any) row { return v.(row) })
+	return mapEach[[]row](takeArgument[[]any](c), func(v any) row { return v.(row) })
 }
 
-// begins is what a text must begin with, for where and rows.
+// begins is the beginning that a text must have, for where and rows.
 type begins string
 
-// matches tells whether a row has these attributes.
-func matches(r, want row) bool {
+// hasAttributes tells whether a row has these attributes.
+func hasAttributes(r, want row) bool {
 	for k, v := range want {
 		if prefix, ok := v.(begins); ok {
-			if !strings.HasPrefix(text(r, k), string(prefix)) {
+			if !strings.HasPrefix(rowText(r, k), string(prefix)) {
 				return false
 			}
 		} else if !reflect.DeepEqual(r[k], v) {
@@ -190,8 +190,8 @@ func matches(r, want row) bool {
 	return true
 }
 
-func (s *script) run(f starlark.Callable, args ...any) starlark.Value {
-	out, err := starlark.Call(s.thread, f, each[starlark.Tuple](args, star), nil)
+func (s *script) callFunction(f starlark.Callable, args ...any) starlark.Value {
+	out, err := starlark.Call(s.thread, f, mapEach[starlark.Tuple](args, toStarlark), nil)
 	if err != nil {
 		panic(badCall{err})
 	}
@@ -203,93 +203,104 @@ func (c *call) access() *access {
 	if !ok {
 		return nil
 	}
-	by := &access{table: c.specs[0].name, index: text(v, "index"), hash: text(v, "hash"), value: v["value"], rng: text(v, "rng"), op: text(v, "op"), arg: v["arg"], desc: v["desc"] == true}
+	by := &access{table: c.specs[0].name, index: rowText(v, "index"), hash: rowText(v, "hash"), value: v["value"], rng: rowText(v, "rng"), op: rowText(v, "op"), arg: v["arg"], desc: v["desc"] == true}
 	if t, ok := v["table"].(string); ok {
 		by.table = t
 	}
 	if keep, ok := v["keep"].(starlark.Callable); ok {
-		by.keep = func(r row) bool { return bool(c.run(keep, r).Truth()) }
+		by.keep = func(r row) bool { return bool(c.callFunction(keep, r).Truth()) }
 	}
 	return by
 }
 
-// The builtins by what they are about: chance, values, writes, what was written, checks.
+// builtins are the functions of scripts: chance, values, writes, written rows, checks.
 func (s *script) builtins() map[string]func(c *call) any {
 	changes := func(log []change) any {
-		return each[[]any](log, func(c change) any { return []any{c.old, c.new} })
+		return mapEach[[]any](log, func(c change) any { return []any{c.old, c.new} })
 	}
 	return map[string]func(c *call) any{
-		"times":  func(c *call) any { return n(c.times(c.int())) },
-		"now":    func(c *call) any { return c.now() },
-		"chance": func(c *call) any { f, _ := starlark.AsFloat(c.next()); return c.chance(f) },
+		"times":  func(c *call) any { return n(c.scaledNumber(c.int())) },
+		"now":    func(c *call) any { return c.tickClock() },
+		"chance": func(c *call) any { f, _ := starlark.AsFloat(c.takeNext()); return c.chance(f) },
 		"intn":   func(c *call) any { return n(c.rand.IntN(c.int())) },
-		"hex":    func(c *call) any { return c.hex(c.int()) },
-		"noise":  func(c *call) any { return bin(c.bytes(c.int())) },
-		"uuid":   func(c *call) any { return c.uuid() },
-		"ulid":   func(c *call) any { return c.ulid() },
-		"title":  func(c *call) any { return c.title() },
-		"one":    func(c *call) any { v := c.next().(starlark.Indexable); return v.Index(c.rand.IntN(v.Len())) },
-		"some":   func(c *call) any { size := c.int(); return some(c.app, size, take[[]any](c)) },
+		"hex":    func(c *call) any { return c.randomHex(c.int()) },
+		"noise":  func(c *call) any { return bin(c.randomBytes(c.int())) },
+		"uuid":   func(c *call) any { return c.randomUUID() },
+		"ulid":   func(c *call) any { return c.nextULID() },
+		"title":  func(c *call) any { return c.drawTitle() },
+		"one":    func(c *call) any { v := c.takeNext().(starlark.Indexable); return v.Index(c.rand.IntN(v.Len())) },
+		"some":   func(c *call) any { size := c.int(); return pickSome(c.app, size, takeArgument[[]any](c)) },
 		"live": func(c *call) any {
 			size := c.int()
 			var deeds []deed
-			for _, v := range take[[]any](c) {
+			for _, v := range takeArgument[[]any](c) {
 				d := v.([]any)
-				deeds = append(deeds, deed{number(d[0].(num)), func() { c.run(d[1].(starlark.Callable)) }})
+				deeds = append(deeds, deed{asInt(d[0].(num)), func() { c.callFunction(d[1].(starlark.Callable)) }})
 			}
-			c.live(size, deeds)
+			c.doWeighted(size, deeds)
 			return nil
 		},
 
-		"num":  func(c *call) any { return &opaque{num(take[string](c))} },
-		"strs": func(c *call) any { return normal(strs(texts(c.rest()))) },
-		"nums": func(c *call) any { return normal(each[nums](c.rest(), func(v any) num { return num(fmt.Sprint(v)) })) },
-		"bins": func(c *call) any { return normal(each[bins](c.rest(), func(v any) bin { return v.(bin) })) },
+		"num":  func(c *call) any { return &opaque{num(takeArgument[string](c))} },
+		"strs": func(c *call) any { return normalValue(strs(textsOf(c.takeRest()))) },
+		"nums": func(c *call) any {
+			return normalValue(mapEach[nums](c.takeRest(), func(v any) num { return num(fmt.Sprint(v)) }))
+		},
+		"bins": func(c *call) any { return normalValue(mapEach[bins](c.takeRest(), func(v any) bin { return v.(bin) })) },
 		"f": func(c *call) any {
-			return fmt.Sprintf(take[string](c), each[[]any](c.rest(), func(v any) any {
+			return fmt.Sprintf(takeArgument[string](c), mapEach[[]any](c.takeRest(), func(v any) any {
 				if d, ok := v.(num); ok {
-					return number(d)
+					return asInt(d)
 				}
 				return v
 			})...)
 		},
-		"unix": func(c *call) any { at, _ := time.Parse(time.RFC3339, take[string](c)); return n(at.Unix()) },
+		"unix": func(c *call) any { at, _ := time.Parse(time.RFC3339, takeArgument[string](c)); return n(at.Unix()) },
 		"merge": func(c *call) any {
-			return merge(append(each[[]row](c.rest(), func(v any) row { return v.(row) }), c.named)...)
+			return mergeRows(append(mapEach[[]row](c.takeRest(), func(v any) row { return v.(row) }), c.named)...)
 		},
 		"without": func(c *call) any {
-			r := clone(take[row](c))
-			for _, k := range c.rest() {
+			r := cloneRow(takeArgument[row](c))
+			for _, k := range c.takeRest() {
 				delete(r, k.(string))
 			}
 			return r
 		},
-		"same":   func(c *call) any { return same(take[row](c), take[row](c)) },
-		"mean":   func(c *call) any { return mean(each[[]num](c.rest(), func(v any) num { return v.(num) })) },
-		"begins": func(c *call) any { return begins(take[string](c)) },
+		"same": func(c *call) any { return equalRows(takeArgument[row](c), takeArgument[row](c)) },
+		"mean": func(c *call) any {
+			return roundedMean(mapEach[[]num](c.takeRest(), func(v any) num { return v.(num) }))
+		},
+		"begins": func(c *call) any { return begins(takeArgument[string](c)) },
 
 		"table": func(c *call) any { c.addTable(c); return nil },
 		"form": func(c *call) any {
-			kind, name := take[string](c), take[string](c)
+			kind, name := takeArgument[string](c), takeArgument[string](c)
 			c.page, c.script.form = c.int(), forms[kind](name)
 			return nil
 		},
-		"put":     func(c *call) any { t := c.table(); return put(t, merge(append([]row{take[row](c)}, c.named)...)) },
-		"delete":  func(c *call) any { t := c.table(); return del(t, c.tables[t].key(take[row](c))) },
-		"written": func(c *call) any { return take[op](c).row }, // what an op writes
+		"put": func(c *call) any {
+			t := c.table()
+			return putOp(t, mergeRows(append([]row{takeArgument[row](c)}, c.named)...))
+		},
+		"delete":  func(c *call) any { t := c.table(); return deleteOp(t, c.tables[t].rowKey(takeArgument[row](c))) },
+		"written": func(c *call) any { return takeArgument[op](c).row }, // the row that an op writes
 		"update": func(c *call) any {
 			t := c.table()
-			key := c.tables[t].key(take[row](c))
-			set := take[row](c)
-			return update(t, key, set, texts(c.rest())...)
+			key := c.tables[t].rowKey(takeArgument[row](c))
+			set := takeArgument[row](c)
+			return updateOp(t, key, set, textsOf(c.takeRest())...)
 		},
-		"write":    func(c *call) any { c.write(c.ops()...); return nil },
-		"transact": func(c *call) any { c.transact(c.ops()...); return nil },
-		"batch":    func(c *call) any { c.batch(c.ops()...); return nil },
-		"sweep":    func(c *call) any { t := c.table(); c.sweep(t, take[string](c), c.rowsArg()...); return nil },
+		"write":    func(c *call) any { c.writeEach(c.ops()...); return nil },
+		"transact": func(c *call) any { c.writeTransaction(c.ops()...); return nil },
+		"batch":    func(c *call) any { c.writeBatches(c.ops()...); return nil },
+		"sweep": func(c *call) any {
+			t := c.table()
+			c.awaitExpiry(t, takeArgument[string](c), c.rowsArg()...)
+			return nil
+		},
 		"capture": func(c *call) any {
 			if c.failed == nil {
-				c.failed = c.finish()
+				c.failed = c.finishRecording()
 			}
 			if c.failed != nil {
 				panic(badCall{c.failed})
@@ -297,44 +308,44 @@ func (s *script) builtins() map[string]func(c *call) any {
 			return nil
 		},
 
-		"row": func(c *call) any { t := c.table(); return c.app.row(t, take[row](c)) },
+		"row": func(c *call) any { t := c.table(); return c.app.bookedRow(t, takeArgument[row](c)) },
 		"rows": func(c *call) any {
 			t := c.specs[0].name
 			if len(c.args) > 0 {
 				t = c.table()
 			}
-			return c.app.rows(t, func(r row) bool { return matches(r, c.named) })
+			return c.app.bookedRows(t, func(r row) bool { return hasAttributes(r, c.named) })
 		},
 		"where": func(c *call) any {
 			rows := c.rowsArg()
 			for len(c.args) > 0 {
-				name := take[string](c)
-				c.named[name] = plainGo(c.next())
+				name := takeArgument[string](c)
+				c.named[name] = plainGo(c.takeNext())
 			}
-			return slices.DeleteFunc(rows, func(r row) bool { return !matches(r, c.named) })
+			return slices.DeleteFunc(rows, func(r row) bool { return !hasAttributes(r, c.named) })
 		},
 		"ordered": func(c *call) any {
 			rows := c.rowsArg()
-			return sorted(rows, c.named["desc"] == true, field(texts(c.rest())...))
+			return sortRows(rows, c.named["desc"] == true, fieldText(textsOf(c.takeRest())...))
 		},
 		"changes":  func(c *call) any { return changes(c.log) },
 		"recorded": func(c *call) any { return changes(c.app.recorded) },
 
 		"check": func(c *call) any {
-			query, p := take[string](c), params{}
-			for k, v := range take[row](c) {
+			query, p := takeArgument[string](c), params{}
+			for k, v := range takeArgument[row](c) {
 				p[k] = fmt.Sprint(v)
 			}
 			rows := c.rowsArg()
-			add := func() *check { return c.expect.check(query, p, c.named["ordered"] != false, rows, c.access()) }
+			add := func() *check { return c.expect.addCheck(query, p, c.named["ordered"] != false, rows, c.access()) }
 			if c.named["derived"] == true {
 				add = func() *check {
 					if by := c.access(); by != nil {
 						if err := c.auditAnswer(*by, true, rows); err != nil {
-							c.problem(query, p, err)
+							c.addProblem(query, p, err)
 						}
 					}
-					return c.expect.derived(query, p, c.named["ordered"] != false, rows)
+					return c.expect.addDerived(query, p, c.named["ordered"] != false, rows)
 				}
 			}
 			made := add()
@@ -342,35 +353,38 @@ func (s *script) builtins() map[string]func(c *call) any {
 			if but, ok := c.named["but"].(row); ok {
 				made.Except = map[string][]string{}
 				for k, v := range but {
-					made.Except[k] = texts(v)
+					made.Except[k] = textsOf(v)
 				}
 			}
 			return nil
 		},
 		"search": func(c *call) any {
-			s := searched{query: take[string](c), fields: texts(plainGo(c.next())), rows: c.rowsArg()}
+			s := searched{query: takeArgument[string](c), fields: textsOf(plainGo(c.takeNext())), rows: c.rowsArg()}
 			p := params{}
-			for k, v := range take[row](c) {
+			for k, v := range takeArgument[row](c) {
 				p[k] = fmt.Sprint(v)
 			}
-			c.expect.search(s, p, c.int())
+			c.expect.addSearch(s, p, c.int())
 			return nil
 		},
 		"present": func(c *call) any {
-			f := c.next().(starlark.Callable)
-			c.expect.present = func(r row) row { return clone(plainGo(c.run(f, r)).(row)) }
+			f := c.takeNext().(starlark.Callable)
+			c.expect.present = func(r row) row { return cloneRow(plainGo(c.callFunction(f, r)).(row)) }
 			return nil
 		},
-		"history": func(c *call) any { name := take[string](c); c.expect.history[name] = c.int(); return nil },
-		"problem": func(c *call) any { c.problem(take[string](c), nil, errors.New(take[string](c))); return nil },
+		"history": func(c *call) any { name := takeArgument[string](c); c.expect.history[name] = c.int(); return nil },
+		"problem": func(c *call) any {
+			c.addProblem(takeArgument[string](c), nil, errors.New(takeArgument[string](c)))
+			return nil
+		},
 	}
 }
 
 // addTable creates a table: name, hash and range key, and by name indexes (name, hash, range, whether of keys only).
 func (s *script) addTable(c *call) {
-	t := tableSpec{name: take[string](c), hash: take[string](c), numbers: texts(c.named["numbers"]), ttl: text(c.named, "ttl")}
+	t := tableSpec{name: takeArgument[string](c), hash: takeArgument[string](c), numbers: textsOf(c.named["numbers"]), ttl: rowText(c.named, "ttl")}
 	if len(c.args) > 0 {
-		t.rng = take[string](c)
+		t.rng = takeArgument[string](c)
 	}
 	indexes := func(name string) (out []indexSpec) {
 		of, _ := c.named[name].([]any)
@@ -381,9 +395,9 @@ func (s *script) addTable(c *call) {
 		return out
 	}
 	t.gsis, t.lsis = indexes("gsis"), indexes("lsis")
-	s.try(func() error { return s.createTable(t) })
+	s.doUnlessFailed(func() error { return s.createTable(t) })
 	if err := s.failed; err != nil {
-		bad("table %s: %w", t.name, err)
+		failCall("table %s: %w", t.name, err)
 	}
 	s.specs = append(s.specs, t)
 	s.tables[t.name] = &table{tableSpec: t, rows: make(map[string]row)}
@@ -406,11 +420,11 @@ type booked struct {
 
 func (b *booked) Get(k starlark.Value) (starlark.Value, bool, error) {
 	name, _ := starlark.AsString(k)
-	return star(b.row[name]), true, nil
+	return toStarlark(b.row[name]), true, nil
 }
 
-// star gives a value to a script.
-func star(v any) starlark.Value {
+// toStarlark gives a value to a script.
+func toStarlark(v any) starlark.Value {
 	switch v := v.(type) {
 	case starlark.Value:
 		return v
@@ -427,9 +441,9 @@ func star(v any) starlark.Value {
 			return starlark.MakeBigInt(i)
 		}
 	case []any:
-		return starlark.NewList(each[[]starlark.Value](v, star))
+		return starlark.NewList(mapEach[[]starlark.Value](v, toStarlark))
 	case []row:
-		return starlark.NewList(each[[]starlark.Value](v, func(r row) starlark.Value { return star(r) }))
+		return starlark.NewList(mapEach[[]starlark.Value](v, func(r row) starlark.Value { return toStarlark(r) }))
 	case row:
 		if v == nil {
 			return starlark.None

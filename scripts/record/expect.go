@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"weir/internal/seq"
 )
 
 // params are a query's parameters, as a person would type them.
@@ -33,43 +35,39 @@ type expect struct {
 }
 
 func newExpect(a *app) *expect {
-	return &expect{app: a, present: clone, history: make(map[string]int)}
+	return &expect{app: a, present: cloneRow, history: make(map[string]int)}
 }
 
-// check adds a check whose answer is these core rows. by, where it is not nil, is the document's access pattern that
+// addCheck adds a check whose answer is these core rows. by, where it is not nil, is the document's access pattern that
 // must give the same rows.
-func (e *expect) check(query string, p params, ordered bool, rows []row, by *access) *check {
+func (e *expect) addCheck(query string, p params, ordered bool, rows []row, by *access) *check {
 	if by != nil {
 		if err := e.app.auditAnswer(*by, ordered, rows); err != nil {
-			e.problem(query, p, err)
+			e.addProblem(query, p, err)
 		}
 	}
-	shown := make([]row, len(rows))
-	for i, r := range rows {
-		shown[i] = e.present(r)
-	}
-	return e.derived(query, p, ordered, shown)
+	return e.addDerived(query, p, ordered, seq.Map(rows, e.present))
 }
 
-// derived adds a check whose answer is these rows as they stand.
-func (e *expect) derived(query string, p params, ordered bool, rows []row) *check {
+// addDerived adds a check whose answer is these rows as they stand.
+func (e *expect) addDerived(query string, p params, ordered bool, rows []row) *check {
 	if p == nil {
 		p = params{}
 	}
 	c := &check{Query: query, Params: p, Ordered: ordered, Items: []any{}}
 	for _, r := range rows {
-		c.Items = append(c.Items, plain(normal(r)))
+		c.Items = append(c.Items, plainValue(normalValue(r)))
 	}
 	for _, other := range e.checks {
 		if other.Query == query && maps.Equal(other.Params, p) {
-			e.problem(query, p, errors.New("stated twice"))
+			e.addProblem(query, p, errors.New("stated twice"))
 		}
 	}
 	e.checks = append(e.checks, c)
 	return c
 }
 
-func (e *expect) problem(query string, p params, err error) {
+func (e *expect) addProblem(query string, p params, err error) {
 	e.problems = append(e.problems, fmt.Errorf("check %s %v: %w", query, p, err))
 }
 
@@ -95,8 +93,8 @@ func (e *expect) summary() string {
 	return strings.Join(order, ", ")
 }
 
-// file writes expected.json.gz, one check a line so that two versions can be compared.
-func (e *expect) file(name string, records int) (file, error) {
+// makeFile writes expected.json.gz, one check a line so that two versions can be compared.
+func (e *expect) makeFile(name string, records int) (file, error) {
 	left := make(map[string]int)
 	for table, t := range e.app.tables {
 		left[table] = len(t.rows)
@@ -129,7 +127,7 @@ func (e *expect) file(name string, records int) (file, error) {
 	if !json.Valid(b.Bytes()) {
 		return file{}, errors.New("expected.json is not JSON")
 	}
-	return compressed("expected.json.gz", b.Bytes())
+	return compressFile("expected.json.gz", b.Bytes())
 }
 
 func compactJSON(v any) ([]byte, error) {
@@ -142,8 +140,8 @@ func compactJSON(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// sorted orders rows by a text, as bytes; desc turns the order round.
-func sorted(rows []row, desc bool, by func(row) string) []row {
+// sortRows orders rows by a text, as bytes; desc turns the order round.
+func sortRows(rows []row, desc bool, by func(row) string) []row {
 	out := slices.Clone(rows)
 	slices.SortStableFunc(out, func(a, b row) int {
 		c := strings.Compare(by(a), by(b))
@@ -157,9 +155,9 @@ func sorted(rows []row, desc bool, by func(row) string) []row {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// field joins texts of a row.
-func field(names ...string) func(row) string {
+// fieldText joins texts of a row.
+func fieldText(names ...string) func(row) string {
 	return func(r row) string {
-		return strings.Join(each[[]string](names, func(name string) string { return text(r, name) }), "#")
+		return strings.Join(mapEach[[]string](names, func(name string) string { return rowText(r, name) }), "#")
 	}
 }

@@ -27,10 +27,12 @@ type file struct {
 // forms are those of the recordings, by a file's name in which %s is the table and %d the file's number.
 var forms = map[string]func(name string) form{
 	"pages": func(name string) form { // the pages of GetRecords as they came, one a line
-		return lines(name, func(s stream) [][]byte { return s.pages })
+		return linesForm(name, func(s stream) [][]byte { return s.pages })
 	},
 	"bare": func(name string) form { // the records alone, one a line
-		return lines(name, func(s stream) [][]byte { return each[[][]byte](s.records, func(r json.RawMessage) []byte { return r }) })
+		return linesForm(name, func(s stream) [][]byte {
+			return mapEach[[][]byte](s.records, func(r json.RawMessage) []byte { return r })
+		})
 	},
 	"lambda": func(name string) form { // the events with which Lambda calls a function, one a line
 		return perFile(name, func(s stream) ([][]byte, error) {
@@ -52,8 +54,8 @@ var forms = map[string]func(name string) form{
 	},
 }
 
-// lines puts what it gets of all streams into one file.
-func lines(name string, of func(stream) [][]byte) form {
+// linesForm puts the lines that of returns for all streams into one file.
+func linesForm(name string, of func(stream) [][]byte) form {
 	return func(streams []stream) ([]file, error) {
 		var b bytes.Buffer
 		for _, s := range streams {
@@ -61,7 +63,7 @@ func lines(name string, of func(stream) [][]byte) form {
 				b.Write(append(bytes.TrimSpace(line), '\n'))
 			}
 		}
-		f, err := compressed(name, b.Bytes())
+		f, err := compressFile(name, b.Bytes())
 		return []file{f}, err
 	}
 }
@@ -76,7 +78,7 @@ func perFile(name string, of func(stream) ([][]byte, error)) form {
 			}
 			for _, doc := range docs {
 				path := strings.NewReplacer("%s", s.table, "%d", strconv.Itoa(len(out)+1)).Replace(name)
-				f, err := compressed(path, doc)
+				f, err := compressFile(path, doc)
 				if err != nil {
 					return nil, err
 				}
@@ -145,8 +147,8 @@ func cliDocument(page []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// compressed packs a file as its name says.
-func compressed(name string, data []byte) (file, error) {
+// compressFile packs a file as its name says.
+func compressFile(name string, data []byte) (file, error) {
 	var b bytes.Buffer
 	var w io.WriteCloser
 	var err error

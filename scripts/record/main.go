@@ -62,8 +62,8 @@ var (
 	examples = []string{"shop", "github", "chat"}
 )
 
-// folder is where a model's recording is, below the root of the repository.
-func folder(model string) string {
+// recordingFolder is where a model's recording is, below the root of the repository.
+func recordingFolder(model string) string {
 	if slices.Contains(examples, model) {
 		return filepath.Join("examples", model, "recording")
 	}
@@ -81,13 +81,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *name, *out, *endpoint, *seed, *scale); err != nil {
+	if err := recordModels(ctx, *name, *out, *endpoint, *seed, *scale); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, name, out, endpoint string, seed uint64, scale float64) error {
+func recordModels(ctx context.Context, name, out, endpoint string, seed uint64, scale float64) error {
 	chosen := models
 	if name != "all" {
 		if !slices.Contains(models, name) {
@@ -100,7 +100,7 @@ func run(ctx context.Context, name, out, endpoint string, seed uint64, scale flo
 	}
 	for _, m := range chosen {
 		start := time.Now()
-		sum, err := record(ctx, m, filepath.Join(out, folder(m)), endpoint, seed, scale)
+		sum, err := recordModel(ctx, m, filepath.Join(out, recordingFolder(m)), endpoint, seed, scale)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
@@ -109,17 +109,17 @@ func run(ctx context.Context, name, out, endpoint string, seed uint64, scale flo
 	return nil
 }
 
-// record plays one model and replaces its folder when all of it is right.
-func record(ctx context.Context, m, dir, endpoint string, seed uint64, scale float64) (string, error) {
+// recordModel plays one model and replaces its folder when all of it is right.
+func recordModel(ctx context.Context, m, dir, endpoint string, seed uint64, scale float64) (string, error) {
 	a := newApp(ctx, m, endpoint, seed, scale)
 	defer func() {
 		a.ctx = context.WithoutCancel(ctx)
 		for _, t := range a.specs {
-			_ = a.dropTable(t) // the next run drops what is left
+			_ = a.dropTable(t) // the next run drops the tables that are left
 		}
 	}()
 	s := &script{app: a, expect: newExpect(a)}
-	if err := s.play(); err != nil {
+	if err := s.playScripts(); err != nil {
 		return "", err
 	}
 	if err := s.err(); err != nil {
@@ -129,7 +129,7 @@ func record(ctx context.Context, m, dir, endpoint string, seed uint64, scale flo
 	if err != nil {
 		return "", err
 	}
-	expected, err := s.file(m, len(a.log))
+	expected, err := s.makeFile(m, len(a.log))
 	if err != nil {
 		return "", err
 	}

@@ -20,14 +20,14 @@ func TestScripts(t *testing.T) {
 			a := newApp(t.Context(), m, "", 1, 1)
 			a.offline = true
 			s := &script{app: a, expect: newExpect(a)}
-			if err := errors.Join(s.play(), s.err()); err != nil {
+			if err := errors.Join(s.playScripts(), s.err()); err != nil {
 				t.Fatal(err)
 			}
-			got, err := s.file(m, len(a.log))
+			got, err := s.makeFile(m, len(a.log))
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := os.ReadFile(filepath.Join("../..", folder(m), "expected.json.gz"))
+			want, err := os.ReadFile(filepath.Join("../..", recordingFolder(m), "expected.json.gz"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestBadScripts(t *testing.T) {
 	for _, c := range []string{"times('x')", "times()", "put({'a': 1})", "check('q')", "one(1)", "form('tar', 'x', 1)", "nothing()"} {
 		s := &script{app: newApp(t.Context(), "bad", "", 1, 1)}
 		s.expect = newExpect(s.app)
-		if err := s.exec("bad.star", []byte("x = 1\n"+c+"\n"), s.predeclared()); err == nil || !strings.Contains(err.Error(), "bad.star:2") {
+		if err := s.execScript("bad.star", []byte("x = 1\n"+c+"\n"), s.predeclared()); err == nil || !strings.Contains(err.Error(), "bad.star:2") {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWords(t *testing.T) {
 		"żółw":                    {"zołw"},
 		"🌊":                       {},
 	} {
-		if got := words(in); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+		if got := wordsOf(in); len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
 			t.Errorf("words(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -79,13 +79,13 @@ func TestWords(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	s := searched{query: "test", fields: []string{"title", "tags"}, rows: []row{
-		{"title": "Glacier walk", "tags": list("snow")}, {"title": "Glazier at work"}, {"title": "Route 66"}, {"title": "The fox"},
+		{"title": "Glacier walk", "tags": listValue("snow")}, {"title": "Glazier at work"}, {"title": "Route 66"}, {"title": "The fox"},
 	}}
 	for q, want := range map[string]int{
 		"glacier": 1, "GLAC": 1, "glac walk": 0, "walk glac": 1, "walk snow": 1, // the last word alone may be a beginning
 		"glasier": 2, "glaciers": 1, "route 66": 1, "route 67": 0, "rute 66": 1, "fux": 0, "nothing": 0,
 	} {
-		if got := s.find(q, true, levenshtein); len(got) != want {
+		if got := s.findRows(q, true, matchesWithTypo); len(got) != want {
 			t.Errorf("find(%q) = %v, want %d rows", q, got, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestMean(t *testing.T) {
 		{"1.13", []num{"1", "1", "1", "1", "1", "1", "1", "2"}}, {"3.63", []num{"3.5", "3.75"}}, {"2", []num{"2"}},
 		{"2.5", []num{"2", "3"}}, {"0.33", []num{"0", "0", "1"}}, {"0.67", []num{"0", "1", "1"}},
 	} {
-		if got := mean(c.of); got != c.want {
+		if got := roundedMean(c.of); got != c.want {
 			t.Errorf("mean(%v) = %s, want %s", c.of, got, c.want)
 		}
 	}
@@ -119,19 +119,19 @@ func TestValue(t *testing.T) {
 	}
 	want := row{"s": "é", "n": num("12345678901234567890123456789012345678"), "t": true, "f": false, "z": nil, "b": bin("\x00\xff"),
 		"ss": strs{"a", "b"}, "ns": nums{"-1.5", "9", "10"}, "bs": bins{"\x00", "\x01"}, "l": []any{"", []any{}}, "m": row{"x": row{}}}
-	if !same(got, want) {
+	if !equalRows(got, want) {
 		t.Errorf("from the wire: %v, want %v", got, want)
 	}
 	// And back: what encoding/json writes of it is what the service wrote, sets sorted.
-	sent, err := compactJSON(wire(want))
+	sent, err := compactJSON(wireForm(want))
 	var back obj
 	if err = errors.Join(err, json.Unmarshal(sent, &back)); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := rowOf(back); err != nil || !same(again, want) {
+	if again, err := rowOf(back); err != nil || !equalRows(again, want) {
 		t.Errorf("to the service and back: %v, %v; want %v", again, err, want)
 	}
-	shown, err := compactJSON(plain(want))
+	shown, err := compactJSON(plainValue(want))
 	if err != nil {
 		t.Fatal(err)
 	}

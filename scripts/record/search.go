@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"weir/internal/seq"
 )
 
 // A searched is a search index: its rows and the attributes that are searched.
@@ -17,51 +19,48 @@ type searched struct {
 	rows   []row
 }
 
-// search adds a check of a search that must find want rows. The rule is stated in several ways wherever it leaves
+// addSearch adds a check of a search that must find want rows. The rule is stated in several ways wherever it leaves
 // room; a check in which the ways differ is refused, since it would test a choice and not the rule.
-func (e *expect) search(s searched, p params, want int) {
-	hits := s.find(p["q"], true, levenshtein)
+func (e *expect) addSearch(s searched, p params, want int) {
+	hits := s.findRows(p["q"], true, matchesWithTypo)
 	for _, other := range [][]row{
-		s.find(p["q"], false, levenshtein),
-		s.find(p["q"], true, transposing),
-		s.find(p["q"], true, beginning),
+		s.findRows(p["q"], false, matchesWithTypo),
+		s.findRows(p["q"], true, matchesWithSwap),
+		s.findRows(p["q"], true, matchesBeginning),
 	} {
-		if !slices.EqualFunc(hits, other, same) {
-			e.problem(s.query, p, errors.New("the answer depends on how the rule is read"))
+		if !slices.EqualFunc(hits, other, equalRows) {
+			e.addProblem(s.query, p, errors.New("the answer depends on how the rule is read"))
 		}
 	}
 	if len(hits) != want {
-		e.problem(s.query, p, fmt.Errorf("finds %d rows, meant to find %d", len(hits), want))
+		e.addProblem(s.query, p, fmt.Errorf("finds %d rows, meant to find %d", len(hits), want))
 	}
-	e.check(s.query, p, false, hits, nil)
+	e.addCheck(s.query, p, false, hits, nil)
 }
 
-// find returns the rows that match as typed, or, where none does, those that match with a typo forgiven.
+// findRows returns the rows that match as typed, or, where none does, those that match with a typo forgiven.
 // across says whether the words may stand in different attributes.
-func (s searched) find(q string, across bool, near func(typed, word string, last bool) bool) []row {
-	typed := words(q)
+func (s searched) findRows(q string, across bool, near func(typed, word string, last bool) bool) []row {
+	typed := wordsOf(q)
 	match := func(eq func(typed, word string, last bool) bool) []row {
 		var out []row
 		for _, r := range s.rows {
-			if s.matches(r, typed, across, eq) {
+			if s.matchesRow(r, typed, across, eq) {
 				out = append(out, r)
 			}
 		}
 		return out
 	}
-	if hits := match(exact); len(hits) > 0 {
+	if hits := match(matchesExactly); len(hits) > 0 {
 		return hits
 	}
 	return match(func(typed, word string, last bool) bool {
-		return exact(typed, word, last) || forgivable(typed) && near(typed, word, last)
+		return matchesExactly(typed, word, last) || isForgivable(typed) && near(typed, word, last)
 	})
 }
 
-func (s searched) matches(r row, typed []string, across bool, eq func(typed, word string, last bool) bool) bool {
-	var fields [][]string
-	for _, f := range s.fields {
-		fields = append(fields, words(textOf(r[f])))
-	}
+func (s searched) matchesRow(r row, typed []string, across bool, eq func(typed, word string, last bool) bool) bool {
+	fields := seq.Map(s.fields, func(f string) []string { return wordsOf(textOf(r[f])) })
 	if across {
 		fields = [][]string{slices.Concat(fields...)}
 	}
@@ -75,8 +74,8 @@ func (s searched) matches(r row, typed []string, across bool, eq func(typed, wor
 	})
 }
 
-// words are the maximal runs of letters and digits, without case and accents.
-func words(s string) []string {
+// wordsOf are the maximal runs of letters and digits, without case and accents.
+func wordsOf(s string) []string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.M, r) {
 			return -1
@@ -103,16 +102,16 @@ func textOf(v any) string {
 	return ""
 }
 
-func exact(typed, word string, last bool) bool {
+func matchesExactly(typed, word string, last bool) bool {
 	return typed == word || last && strings.HasPrefix(word, typed)
 }
 
-func forgivable(typed string) bool {
+func isForgivable(typed string) bool {
 	return len([]rune(typed)) >= 4 && !strings.ContainsFunc(typed, unicode.IsDigit)
 }
 
-// levenshtein: one letter too many, too few, or another.
-func levenshtein(typed, word string, _ bool) bool {
+// matchesWithTypo forgives one letter too many, too few, or another.
+func matchesWithTypo(typed, word string, _ bool) bool {
 	a, b := []rune(typed), []rune(word)
 	if len(a) > len(b) {
 		a, b = b, a
@@ -130,8 +129,8 @@ func levenshtein(typed, word string, _ bool) bool {
 	return slices.Equal(a[i:], b[i+1:])
 }
 
-// transposing also forgives two neighbours in the wrong order.
-func transposing(typed, word string, last bool) bool {
+// matchesWithSwap also forgives two neighbours in the wrong order.
+func matchesWithSwap(typed, word string, last bool) bool {
 	a, b := []rune(typed), []rune(word)
 	for i := 0; len(a) == len(b) && i+1 < len(a); i++ {
 		swapped := slices.Clone(a)
@@ -140,16 +139,16 @@ func transposing(typed, word string, last bool) bool {
 			return true
 		}
 	}
-	return levenshtein(typed, word, last)
+	return matchesWithTypo(typed, word, last)
 }
 
-// beginning also forgives a typo in the beginning of a longer word.
-func beginning(typed, word string, last bool) bool {
+// matchesBeginning also forgives a typo in the beginning of a longer word.
+func matchesBeginning(typed, word string, last bool) bool {
 	w := []rune(word)
 	for n := len([]rune(typed)) - 1; last && n <= len([]rune(typed))+1 && n <= len(w); n++ {
-		if levenshtein(typed, string(w[:n]), last) {
+		if matchesWithTypo(typed, string(w[:n]), last) {
 			return true
 		}
 	}
-	return levenshtein(typed, word, last)
+	return matchesWithTypo(typed, word, last)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir/internal/seq"
 )
 
 // Requests to DynamoDB in its own JSON. The recordings hold the bytes of its answers.
@@ -26,8 +28,8 @@ const (
 	authorization = "AWS4-HMAC-SHA256 Credential=weirrecorder/20250101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=none"
 )
 
-// call asks one thing, reads the answer into out, and returns its bytes.
-func (a *app) call(target string, in obj, out any) ([]byte, error) {
+// callService asks one thing, reads the answer into out, and returns its bytes.
+func (a *app) callService(target string, in obj, out any) ([]byte, error) {
 	body, err := compactJSON(in)
 	if err != nil {
 		return nil, err
@@ -52,13 +54,13 @@ func (a *app) call(target string, in obj, out any) ([]byte, error) {
 	return answer, err
 }
 
-// request is an op as PutItem, UpdateItem, DeleteItem and transactions take it.
-func (o op) request() obj {
+// requestBody is an op as PutItem, UpdateItem, DeleteItem and transactions take it.
+func (o op) requestBody() obj {
 	switch o.kind {
 	case "Put":
-		return obj{"TableName": o.table, "Item": wire(o.row)}
+		return obj{"TableName": o.table, "Item": wireForm(o.row)}
 	case "Delete":
-		return obj{"TableName": o.table, "Key": wire(o.row)}
+		return obj{"TableName": o.table, "Key": wireForm(o.row)}
 	}
 	var sets, removes []string
 	names, values := obj{}, obj{}
@@ -74,43 +76,40 @@ func (o op) request() obj {
 	if removes != nil {
 		expression += " REMOVE " + strings.Join(removes, ", ")
 	}
-	return obj{"TableName": o.table, "Key": wire(o.row), "UpdateExpression": expression,
+	return obj{"TableName": o.table, "Key": wireForm(o.row), "UpdateExpression": expression,
 		"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
 }
 
-func (a *app) single(o op) error {
-	_, err := a.call(tablesAPI+o.kind+"Item", o.request(), nil)
+func (a *app) writeSingle(o op) error {
+	_, err := a.callService(tablesAPI+o.kind+"Item", o.requestBody(), nil)
 	return err
 }
 
-func (a *app) transaction(ops []op) error {
-	var items []obj
-	for _, o := range ops {
-		items = append(items, obj{o.kind: o.request()})
-	}
-	_, err := a.call(tablesAPI+"TransactWriteItems", obj{"TransactItems": items}, nil)
+func (a *app) sendTransaction(ops []op) error {
+	items := seq.Map(ops, func(o op) obj { return obj{o.kind: o.requestBody()} })
+	_, err := a.callService(tablesAPI+"TransactWriteItems", obj{"TransactItems": items}, nil)
 	return err
 }
 
 func (a *app) batchWrite(ops []op) error {
 	requests := make(map[string][]obj)
 	for _, o := range ops {
-		r := o.request()
+		r := o.requestBody()
 		delete(r, "TableName")
 		requests[o.table] = append(requests[o.table], obj{o.kind + "Request": r})
 	}
 	var out struct{ UnprocessedItems obj }
-	_, err := a.call(tablesAPI+"BatchWriteItem", obj{"RequestItems": requests}, &out)
+	_, err := a.callService(tablesAPI+"BatchWriteItem", obj{"RequestItems": requests}, &out)
 	if err == nil && len(out.UnprocessedItems) > 0 {
 		err = errors.New("the service left items of a batch unprocessed")
 	}
 	return err
 }
 
-// get reads one row, strongly; nil where there is none.
-func (a *app) get(table string, key row) (row, error) {
+// getRow reads one row, strongly; nil where there is none.
+func (a *app) getRow(table string, key row) (row, error) {
 	var out struct{ Item obj }
-	if _, err := a.call(tablesAPI+"GetItem", obj{"TableName": table, "Key": wire(a.tables[table].key(key)), "ConsistentRead": true}, &out); err != nil {
+	if _, err := a.callService(tablesAPI+"GetItem", obj{"TableName": table, "Key": wireForm(a.tables[table].rowKey(key)), "ConsistentRead": true}, &out); err != nil {
 		return nil, err
 	}
 	return rowOf(out.Item)
@@ -126,11 +125,11 @@ type access struct {
 	op           string // "=", "<" or "begins"
 	arg          any
 	desc         bool
-	keep         func(row) bool // what the application filters afterwards; nil keeps all
+	keep         func(row) bool // the rows that the application keeps afterwards; nil keeps all
 }
 
-// read does an access pattern through all its pages.
-func (a *app) read(by access) ([]row, error) {
+// readAccess does an access pattern through all its pages.
+func (a *app) readAccess(by access) ([]row, error) {
 	names, values := obj{"#h": by.hash}, obj{":h": wireValue(by.value)}
 	in := obj{"TableName": by.table, "ScanIndexForward": !by.desc, "KeyConditionExpression": "#h = :h",
 		"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
@@ -145,25 +144,25 @@ func (a *app) read(by access) ([]row, error) {
 		in["KeyConditionExpression"] = "#h = :h AND " + cond
 		names["#r"], values[":r"] = by.rng, wireValue(by.arg)
 	}
-	out, err := a.pages("Query", in)
+	out, err := a.readPages("Query", in)
 	if by.keep != nil {
 		out = slices.DeleteFunc(out, func(r row) bool { return !by.keep(r) })
 	}
 	return out, err
 }
 
-// scan reads a whole table.
-func (a *app) scan(table string) ([]row, error) {
-	return a.pages("Scan", obj{"TableName": table, "ConsistentRead": true})
+// scanTable reads a whole table.
+func (a *app) scanTable(table string) ([]row, error) {
+	return a.readPages("Scan", obj{"TableName": table, "ConsistentRead": true})
 }
 
-func (a *app) pages(target string, in obj) (rows []row, err error) {
+func (a *app) readPages(target string, in obj) (rows []row, err error) {
 	for {
 		var page struct {
 			Items            []obj
 			LastEvaluatedKey any
 		}
-		if _, err := a.call(tablesAPI+target, in, &page); err != nil {
+		if _, err := a.callService(tablesAPI+target, in, &page); err != nil {
 			return nil, err
 		}
 		for _, item := range page.Items {
@@ -194,7 +193,7 @@ type indexSpec struct {
 }
 
 func (a *app) createTable(t tableSpec) error {
-	if err := a.dropTable(t); err != nil && !strings.Contains(err.Error(), "ResourceNotFoundException") { // what a broken run left
+	if err := a.dropTable(t); err != nil && !strings.Contains(err.Error(), "ResourceNotFoundException") { // a broken run left the table
 		return err
 	}
 	in := obj{"TableName": t.name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": keySchema(t.hash, t.rng),
@@ -203,29 +202,29 @@ func (a *app) createTable(t tableSpec) error {
 	for kind, indexes := range map[string][]indexSpec{"GlobalSecondaryIndexes": t.gsis, "LocalSecondaryIndexes": t.lsis} {
 		var specs []obj
 		for _, i := range indexes {
-			specs = append(specs, i.spec())
+			specs = append(specs, i.requestSpec())
 		}
 		if specs != nil {
 			in[kind] = specs
 		}
 	}
-	_, err := a.call(tablesAPI+"CreateTable", in, nil)
+	_, err := a.callService(tablesAPI+"CreateTable", in, nil)
 	return err
 }
 
 func (a *app) dropTable(t tableSpec) error {
-	_, err := a.call(tablesAPI+"DeleteTable", obj{"TableName": t.name}, nil)
+	_, err := a.callService(tablesAPI+"DeleteTable", obj{"TableName": t.name}, nil)
 	return err
 }
 
 // enableTTL lets the service sweep a table, from here on.
 func (a *app) enableTTL(t tableSpec) error {
-	_, err := a.call(tablesAPI+"UpdateTimeToLive", obj{"TableName": t.name,
+	_, err := a.callService(tablesAPI+"UpdateTimeToLive", obj{"TableName": t.name,
 		"TimeToLiveSpecification": obj{"AttributeName": t.ttl, "Enabled": true}}, nil)
 	return err
 }
 
-func (i indexSpec) spec() obj {
+func (i indexSpec) requestSpec() obj {
 	projection := "ALL"
 	if i.keysOnly {
 		projection = "KEYS_ONLY"
@@ -271,18 +270,18 @@ func (a *app) dropIndexes(t tableSpec) error {
 // addIndexes puts them back.
 func (a *app) addIndexes(t tableSpec) error {
 	return a.changeIndexes(t, func(i indexSpec) obj {
-		return obj{"TableName": t.name, "AttributeDefinitions": t.definitions(), "GlobalSecondaryIndexUpdates": []obj{{"Create": i.spec()}}}
+		return obj{"TableName": t.name, "AttributeDefinitions": t.definitions(), "GlobalSecondaryIndexUpdates": []obj{{"Create": i.requestSpec()}}}
 	})
 }
 
 // changeIndexes does one change for each, since a table takes one at a time, and waits until it is done.
 func (a *app) changeIndexes(t tableSpec, change func(indexSpec) obj) error {
 	for _, i := range t.gsis {
-		if _, err := a.call(tablesAPI+"UpdateTable", change(i), nil); err != nil {
+		if _, err := a.callService(tablesAPI+"UpdateTable", change(i), nil); err != nil {
 			return err
 		}
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			d, err := a.describe(t)
+			d, err := a.describeTable(t)
 			if err != nil {
 				return err
 			}
@@ -304,29 +303,29 @@ type description struct {
 	GlobalSecondaryIndexes       []indexStatus
 }
 
-func (a *app) describe(t tableSpec) (description, error) {
+func (a *app) describeTable(t tableSpec) (description, error) {
 	var out struct{ Table description }
-	_, err := a.call(tablesAPI+"DescribeTable", obj{"TableName": t.name}, &out)
+	_, err := a.callService(tablesAPI+"DescribeTable", obj{"TableName": t.name}, &out)
 	return out.Table, err
 }
 
-// A stream is what GetRecords returned for one table, page by page, as the bytes of the replies.
+// A stream has the replies of GetRecords for one table, page by page, as their bytes.
 type stream struct {
 	table, arn string
 	pages      [][]byte
 	records    []json.RawMessage
 }
 
-// capture reads the stream of every table of the model from its beginning, until it has as many records as were
+// captureStreams reads the stream of every table of the model from its beginning, until it has as many records as were
 // booked.
-func (a *app) capture() ([]stream, error) {
+func (a *app) captureStreams() ([]stream, error) {
 	want := make(map[string]int)
 	for _, c := range a.log {
 		want[c.table]++
 	}
 	var out []stream
 	for _, t := range a.specs {
-		d, err := a.describe(t)
+		d, err := a.describeTable(t)
 		s := stream{table: t.name, arn: d.LatestStreamArn}
 		if err == nil {
 			err = a.readStream(&s, want[t.name])
@@ -340,13 +339,13 @@ func (a *app) capture() ([]stream, error) {
 }
 
 func (a *app) readStream(s *stream, want int) error {
-	shards, err := a.shards(s.arn)
+	shards, err := a.listShards(s.arn)
 	if err != nil {
 		return err
 	}
 	for _, shard := range shards {
 		var it struct{ ShardIterator *string }
-		_, err := a.call(streamsAPI+"GetShardIterator", obj{"StreamArn": s.arn, "ShardId": shard.ShardID, "ShardIteratorType": "TRIM_HORIZON"}, &it)
+		_, err := a.callService(streamsAPI+"GetShardIterator", obj{"StreamArn": s.arn, "ShardId": shard.ShardID, "ShardIteratorType": "TRIM_HORIZON"}, &it)
 		if err != nil {
 			return err
 		}
@@ -364,7 +363,7 @@ func (a *app) readShard(s *stream, it *string, want int) error {
 			Records           []json.RawMessage
 			NextShardIterator *string
 		}
-		body, err := a.call(streamsAPI+"GetRecords", obj{"ShardIterator": *it, "Limit": a.page}, &page)
+		body, err := a.callService(streamsAPI+"GetRecords", obj{"ShardIterator": *it, "Limit": a.page}, &page)
 		if err != nil {
 			return err
 		}
@@ -389,8 +388,8 @@ type shard struct {
 	ParentID string `json:"ParentShardId"`
 }
 
-// shards lists the stream's shards, a parent before its children.
-func (a *app) shards(arn string) (out []shard, err error) {
+// listShards lists the stream's shards, a parent before its children.
+func (a *app) listShards(arn string) (out []shard, err error) {
 	byID := make(map[string]shard)
 	var all []shard
 	for in := (obj{"StreamArn": arn}); ; {
@@ -400,7 +399,7 @@ func (a *app) shards(arn string) (out []shard, err error) {
 				LastEvaluatedShardID *string `json:"LastEvaluatedShardId"`
 			}
 		}
-		if _, err := a.call(streamsAPI+"DescribeStream", in, &d); err != nil {
+		if _, err := a.callService(streamsAPI+"DescribeStream", in, &d); err != nil {
 			return nil, err
 		}
 		all = append(all, d.StreamDescription.Shards...)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A row is what the application wrote: attribute names to string, num, bool, nil, bin, strs, nums, bins, []any or
+// A row is a row of the application: attribute names to string, num, bool, nil, bin, strs, nums, bins, []any or
 // row. Numbers and sets stand in their canonical form (see num and normal), so that rows compare with reflect.DeepEqual.
 type row = map[string]any
 
@@ -28,31 +28,23 @@ type (
 // n is the number of an integer.
 func n[I int | int64](i I) num { return num(strconv.FormatInt(int64(i), 10)) }
 
-// clone copies a row all the way down.
-func clone(r row) row {
+// cloneRow copies a row all the way down.
+func cloneRow(r row) row {
 	if r == nil {
 		return nil
 	}
-	out := make(row, len(r))
-	for k, v := range r {
-		out[k] = normal(v)
-	}
-	return out
+	return mapRow(r, normalValue)
 }
 
-// normal copies a value and sorts its sets.
-func normal(v any) any {
+// normalValue copies a value and sorts its sets.
+func normalValue(v any) any {
 	switch v := v.(type) {
 	case int:
 		return n(v)
 	case row:
-		return clone(v)
+		return cloneRow(v)
 	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = normal(e)
-		}
-		return out
+		return mapEach[[]any](v, normalValue)
 	case strs:
 		return strs(slices.Sorted(slices.Values(v)))
 	case nums:
@@ -72,23 +64,13 @@ func compareNums(a, b num) int {
 	return x.Cmp(y)
 }
 
-// list makes a list value of strings.
-func list(in ...string) []any {
-	out := make([]any, len(in))
-	for i, s := range in {
-		out[i] = s
-	}
-	return out
+// listValue makes a list value of strings.
+func listValue(in ...string) []any {
+	return mapEach[[]any](in, func(s string) any { return s })
 }
 
-// wire gives a row as the service reads it in JSON: {"name": {"S": "value"}, …}.
-func wire(r row) obj {
-	out := make(obj, len(r))
-	for k, v := range r {
-		out[k] = wireValue(v)
-	}
-	return out
-}
+// wireForm gives a row as the service reads it in JSON: {"name": {"S": "value"}, …}.
+func wireForm(r row) obj { return mapRow(r, func(v any) any { return wireValue(v) }) }
 
 func wireValue(v any) obj {
 	switch v := v.(type) {
@@ -103,13 +85,9 @@ func wireValue(v any) obj {
 	case bin, strs, nums, bins:
 		return obj{map[string]string{"bin": "B", "strs": "SS", "nums": "NS", "bins": "BS"}[reflect.TypeOf(v).Name()]: plainSet(v)}
 	case []any:
-		items := make([]obj, len(v))
-		for i, e := range v {
-			items[i] = wireValue(e)
-		}
-		return obj{"L": items}
+		return obj{"L": mapEach[[]obj](v, wireValue)}
 	case row:
-		return obj{"M": wire(v)}
+		return obj{"M": wireForm(v)}
 	}
 	panic(fmt.Sprintf("no DynamoDB value for a %T", v)) // a mistake in a workload
 }
@@ -152,17 +130,17 @@ func valueOf(in any) (any, error) {
 			b, err := base64.StdEncoding.DecodeString(text)
 			return bin(b), err
 		case "SS":
-			return normal(strs(set)), nil
+			return normalValue(strs(set)), nil
 		case "NS":
-			return normal(each[nums](set, func(s string) num { return num(s) })), nil
+			return normalValue(mapEach[nums](set, func(s string) num { return num(s) })), nil
 		case "BS":
 			var err error
-			out := each[bins](set, func(s string) bin {
+			out := mapEach[bins](set, func(s string) bin {
 				b, e := base64.StdEncoding.DecodeString(s)
 				err = errors.Join(err, e)
 				return bin(b)
 			})
-			return normal(out), err
+			return normalValue(out), err
 		case "L":
 			out := make([]any, len(list))
 			for i, e := range list {
@@ -181,7 +159,7 @@ func valueOf(in any) (any, error) {
 	return nil, fmt.Errorf("not a DynamoDB value: %v", in)
 }
 
-func each[L ~[]T, F, T any](from []F, do func(F) T) L {
+func mapEach[L ~[]T, F, T any](from []F, do func(F) T) L {
 	out := make(L, len(from))
 	for i, v := range from {
 		out[i] = do(v)
@@ -189,21 +167,26 @@ func each[L ~[]T, F, T any](from []F, do func(F) T) L {
 	return out
 }
 
-// plain gives a value as it looks to people: what encoding/json is to write.
-func plain(v any) any {
+// mapRow returns a row with the values that do makes of the values of a row.
+func mapRow(r row, do func(any) any) row {
+	out := make(row, len(r))
+	for k, v := range r {
+		out[k] = do(v)
+	}
+	return out
+}
+
+// plainValue gives a value in the form that encoding/json is to write.
+func plainValue(v any) any {
 	switch v := v.(type) {
 	case num:
 		return json.Number(v)
 	case nums:
-		return each[[]json.Number](v, func(n num) json.Number { return json.Number(n) })
+		return mapEach[[]json.Number](v, func(n num) json.Number { return json.Number(n) })
 	case []any:
-		return each[[]any](v, plain)
+		return mapEach[[]any](v, plainValue)
 	case row:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = plain(e)
-		}
-		return out
+		return mapRow(v, plainValue)
 	}
 	return plainSet(v)
 }
@@ -214,24 +197,24 @@ func plainSet(v any) any {
 	case bin:
 		return base64.StdEncoding.EncodeToString([]byte(v))
 	case bins:
-		return each[[]any](v, func(b bin) any { return plainSet(b) })
+		return mapEach[[]any](v, func(b bin) any { return plainSet(b) })
 	}
 	return v
 }
 
-// same tells whether two rows are equal; nil is no row.
-func same(a, b row) bool {
+// equalRows tells whether two rows are equal; nil is no row.
+func equalRows(a, b row) bool {
 	return (a == nil) == (b == nil) && (a == nil || reflect.DeepEqual(a, b))
 }
 
-// text is a string attribute of a row, empty where it is absent or no string.
-func text(r row, name string) string {
+// rowText is a string attribute of a row, empty where it is absent or no string.
+func rowText(r row, name string) string {
 	s, _ := r[name].(string)
 	return s
 }
 
-// merge gives a row with the attributes of all these, the last ones first.
-func merge(rows ...row) row {
+// mergeRows gives a row with the attributes of all these, the last ones first.
+func mergeRows(rows ...row) row {
 	out := row{}
 	for _, r := range rows {
 		maps.Copy(out, r)
@@ -239,8 +222,8 @@ func merge(rows ...row) row {
 	return out
 }
 
-// mean is the mean, rounded half up to two decimals.
-func mean(of []num) num {
+// roundedMean is the mean, rounded half up to two decimals.
+func roundedMean(of []num) num {
 	sum := new(big.Rat)
 	for _, v := range of {
 		r, _ := new(big.Rat).SetString(string(v))

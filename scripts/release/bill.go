@@ -23,8 +23,8 @@ type bill struct {
 
 func newBill(r *release) *bill { return &bill{release: r, modules: map[string]string{}} }
 
-// add adds what built programs say that they have.
-func (b *bill) add(programs []file) error {
+// addPrograms adds the modules that built programs name as their own.
+func (b *bill) addPrograms(programs []file) error {
 	for _, f := range programs {
 		info, err := buildinfo.ReadFile(f.from)
 		if err != nil {
@@ -42,8 +42,8 @@ func (b *bill) add(programs []file) error {
 // noticed are the lines of NOTICE that name a module and its licences.
 var noticed = regexp.MustCompile(`(?m)^(\S+) (v\S+)  (.+)$`)
 
-// licences are those of the linked modules, by NOTICE. A module that is not there is an error.
-func (b *bill) licences() (map[string]string, error) {
+// readLicences returns those of the linked modules, by NOTICE. A module that is not there is an error.
+func (b *bill) readLicences() (map[string]string, error) {
 	text, err := os.ReadFile(filepath.Join(b.source, "NOTICE"))
 	if err != nil {
 		return nil, err
@@ -85,9 +85,9 @@ type spdxRelation struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// write writes the list. The same programs give the same bytes.
-func (b *bill) write(to string) error {
-	licences, err := b.licences()
+// writeBill writes the list. The same programs give the same bytes.
+func (b *bill) writeBill(to string) error {
+	licences, err := b.readLicences()
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestBill(t *testing.T) {
 	if to == "" {
 		to = filepath.Join(t.TempDir(), "weir.spdx.json")
 	}
-	if err := b.write(to); err != nil {
+	if err := b.writeBill(to); err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {

@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// tools builds the tools of .ci/release and returns their folder.
-func (r *release) tools(ctx context.Context) (string, error) {
+// buildTools builds the tools of .ci/release and returns their folder.
+func (r *release) buildTools(ctx context.Context) (string, error) {
 	to, err := filepath.Abs(filepath.Join(r.source, "bin", "release"))
 	if err != nil {
 		return "", err
 	}
-	_, err = output(ctx, filepath.Join(r.source, ".ci", "release"), r.env, "go", "build", "-o", to+string(filepath.Separator), "tool")
+	_, err = commandOutput(ctx, filepath.Join(r.source, ".ci", "release"), r.env, "go", "build", "-o", to+string(filepath.Separator), "tool")
 	return to, err
 }
 
-// debian makes the Debian package for a machine, with nfpm.
-func (r *release) debian(ctx context.Context, work, machine string, files, common []file) error {
-	tools, err := r.tools(ctx)
+// packDebian makes the Debian package for a machine, with nfpm.
+func (r *release) packDebian(ctx context.Context, work, machine string, files, common []file) error {
+	tools, err := r.buildTools(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,11 +28,11 @@ func (r *release) debian(ctx context.Context, work, machine string, files, commo
 	if err := os.WriteFile(config, []byte(r.debianConfig(machine, files, common)), 0o644); err != nil {
 		return err
 	}
-	_, err = output(ctx, work, nil, filepath.Join(tools, "nfpm"), "package", "-f", config, "-p", "deb", "-t", r.path("weir_%s_%s.deb", r.version, machine))
+	_, err = commandOutput(ctx, work, nil, filepath.Join(tools, "nfpm"), "package", "-f", config, "-p", "deb", "-t", r.releaseFile("weir_%s_%s.deb", r.version, machine))
 	return err
 }
 
-// debianConfig says what is in the package, and where it belongs on a Debian system.
+// debianConfig lists the files of the package, with their paths on a Debian system.
 func (r *release) debianConfig(machine string, files, common []file) string {
 	at := r.time.Format("2006-01-02T15:04:05Z")
 	var b strings.Builder
@@ -64,10 +64,10 @@ contents:
 // debianPath is where a file of an archive belongs.
 func debianPath(name string) string {
 	base := filepath.Base(name)
-	switch {
-	case name == "LICENSE":
+	if name == "LICENSE" {
 		return "/usr/share/doc/weir/copyright"
-	case name == "NOTICE" || filepath.Ext(name) == ".md":
+	}
+	if name == "NOTICE" || filepath.Ext(name) == ".md" {
 		return "/usr/share/doc/weir/" + base
 	}
 	return "/usr/bin/" + base

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// formula writes weir.rb, which Homebrew installs weir by, from the archives for its platforms. base is the address of the
+// writeFormula writes weir.rb, which Homebrew installs weir by, from the archives for its platforms. base is the address of the
 // directory that has them.
-func (r *release) formula(base string) error {
+func (r *release) writeFormula(base string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `class Weir < Formula
   desc "Derived data for DynamoDB tables, kept exactly right"
@@ -45,5 +45,5 @@ func (r *release) formula(base string) error {
   end
 end
 `)
-	return os.WriteFile(r.path("weir.rb"), []byte(b.String()), 0o644)
+	return os.WriteFile(r.releaseFile("weir.rb"), []byte(b.String()), 0o644)
 }

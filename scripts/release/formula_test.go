@@ -15,7 +15,7 @@ func TestFormula(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.formula("https://example.org/weir/1.2.3"); err != nil {
+	if err := r.writeFormula("https://example.org/weir/1.2.3"); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(r.out, "weir.rb"))

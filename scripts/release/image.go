@@ -49,9 +49,9 @@ type platform struct {
 
 func newImage(r *release) *image { return &image{release: r, blobs: map[string][]byte{}} }
 
-// trust makes the file of the authorities that programs in the image trust.
-func (b *image) trust(ctx context.Context, work string) error {
-	text, err := output(ctx, b.source, b.env, "go", "run", "-modfile=.ci/release/go.mod", "scripts/release/roots.go")
+// writeAuthorities makes the file of the authorities that programs in the image trust.
+func (b *image) writeAuthorities(ctx context.Context, work string) error {
+	text, err := commandOutput(ctx, b.source, b.env, "go", "run", "-modfile=.ci/release/go.mod", "scripts/release/roots.go")
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (b *image) trust(ctx context.Context, work string) error {
 	return os.WriteFile(b.roots, []byte(text), 0o644)
 }
 
-// put keeps a blob.
-func (b *image) put(mediaType string, content []byte) descriptor {
+// putBlob keeps a blob.
+func (b *image) putBlob(mediaType string, content []byte) descriptor {
 	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(content))
 	if _, had := b.blobs[digest]; !had {
 		b.order = append(b.order, digest)
@@ -72,21 +72,21 @@ func (b *image) put(mediaType string, content []byte) descriptor {
 // putJSON keeps a value as a blob. Keys are sorted, or in the order of the type's fields.
 func (b *image) putJSON(mediaType string, v any) (descriptor, error) {
 	content, err := json.Marshal(v)
-	return b.put(mediaType, content), err
+	return b.putBlob(mediaType, content), err
 }
 
-// add adds the image of a machine.
-func (b *image) add(machine string, programs []file) error {
-	plain, packed, err := b.layer(programs)
+// addMachine adds the image of a machine.
+func (b *image) addMachine(machine string, programs []file) error {
+	plain, packed, err := b.packLayer(programs)
 	if err != nil {
 		return err
 	}
-	layer := b.put(typeLayer, packed)
+	layer := b.putBlob(typeLayer, packed)
 	config, err := b.putJSON(typeConfig, map[string]any{
 		"created": b.time, "architecture": machine, "os": "linux",
 		"config": map[string]any{
 			"User": fmt.Sprint(user), "Entrypoint": []string{"/usr/bin/weir"}, "WorkingDir": "/",
-			"Env": []string{"PATH=/usr/bin"}, "Labels": b.labels(),
+			"Env": []string{"PATH=/usr/bin"}, "Labels": b.imageLabels(),
 		},
 		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}},
 		"history": []any{map[string]any{"created": b.time, "created_by": "scripts/release"}},
@@ -94,20 +94,20 @@ func (b *image) add(machine string, programs []file) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := b.putJSON(typeManifest, map[string]any{"schemaVersion": 2, "mediaType": typeManifest, "config": config, "layers": []descriptor{layer}, "annotations": b.labels()})
+	manifest, err := b.putJSON(typeManifest, map[string]any{"schemaVersion": 2, "mediaType": typeManifest, "config": config, "layers": []descriptor{layer}, "annotations": b.imageLabels()})
 	manifest.Platform = &platform{machine, "linux"}
 	b.manifests = append(b.manifests, manifest)
 	return err
 }
 
-// labels say what the image is.
-func (b *image) labels() map[string]string {
+// imageLabels describe the image.
+func (b *image) imageLabels() map[string]string {
 	const key = "org.opencontainers.image."
 	return map[string]string{key + "title": "weir", key + "version": b.version, key + "revision": b.commit, key + "licenses": "Apache-2.0"}
 }
 
-// layer packs the only layer: the programs, the trusted authorities, and a folder for data.
-func (b *image) layer(programs []file) (plain, packed []byte, err error) {
+// packLayer packs the only layer: the programs, the trusted authorities, and a folder for data.
+func (b *image) packLayer(programs []file) (plain, packed []byte, err error) {
 	var out bytes.Buffer
 	t := tar.NewWriter(&out)
 	folder := func(name string, mode int64, owner int) {
@@ -122,7 +122,7 @@ func (b *image) layer(programs []file) (plain, packed []byte, err error) {
 	for _, f := range programs {
 		files = append(files, file{"usr/bin/" + f.name, f.from, f.mode})
 	}
-	for _, f := range b.notices() {
+	for _, f := range b.noticeFiles() {
 		files = append(files, file{"usr/share/doc/weir/" + f.name, f.from, f.mode})
 	}
 	files = append(files, file{"etc/ssl/certs/ca-certificates.crt", b.roots, 0o644})
@@ -139,13 +139,13 @@ func (b *image) layer(programs []file) (plain, packed []byte, err error) {
 	return out.Bytes(), zipped.Bytes(), err
 }
 
-// write writes the layout as a tar file, which docker load, podman load and skopeo read. Without
+// writeLayout writes the layout as a tar file, which docker load, podman load and skopeo read. Without
 // images it writes nothing.
-func (b *image) write(to string) (err error) {
+func (b *image) writeLayout(to string) (err error) {
 	if len(b.manifests) == 0 {
 		return nil
 	}
-	all, err := b.putJSON(typeIndex, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": b.manifests, "annotations": b.labels()})
+	all, err := b.putJSON(typeIndex, map[string]any{"schemaVersion": 2, "mediaType": typeIndex, "manifests": b.manifests, "annotations": b.imageLabels()})
 	if err != nil {
 		return err
 	}

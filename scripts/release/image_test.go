@@ -22,7 +22,7 @@ func TestImage(t *testing.T) {
 		t.Error("made again, bytes differ")
 	}
 	layout := t.TempDir()
-	if err := untar(bytes.NewReader(one), layout); err != nil {
+	if err := extractTar(bytes.NewReader(one), layout); err != nil {
 		t.Fatal(err)
 	}
 	reached := 0
@@ -87,12 +87,12 @@ func testImage(t *testing.T) []byte {
 	b := newImage(r)
 	b.roots = write("roots", "certificates")
 	for _, machine := range []string{"amd64", "arm64"} {
-		if err := b.add(machine, []file{{"weir", write(machine, "for "+machine), 0o755}}); err != nil {
+		if err := b.addMachine(machine, []file{{"weir", write(machine, "for "+machine), 0o755}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	to := filepath.Join(dir, "image.tar")
-	if err := b.write(to); err != nil {
+	if err := b.writeLayout(to); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(to)

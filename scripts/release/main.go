@@ -1,4 +1,4 @@
-// Command release builds what a release has, into a directory:
+// Command release builds the files of a release, into a directory:
 //
 //	weir_VERSION_SYSTEM_MACHINE.tar.gz    the static program and licences (.zip for Windows)
 //	weir_VERSION_MACHINE.deb              the same as a Debian package
@@ -14,8 +14,8 @@
 //
 // The commit and the version alone decide each byte. With -twice everything is built again from
 // a clone in another place with an empty build cache, and it is an error if a byte differs.
-// What was built is tried: see try.go. What is not committed is refused, except with -try, which
-// builds and tries what runs on this machine, and leaves nothing.
+// The built files are tried: see try.go. Uncommitted changes are refused, except with -try, which
+// builds and tries the programs for this machine, and leaves nothing.
 package main
 
 import (
@@ -32,7 +32,7 @@ import (
 	"strings"
 )
 
-// everywhere is what a release is built for.
+// everywhere lists the platforms that a release is built for.
 const everywhere = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 func main() {
@@ -45,7 +45,7 @@ func main() {
 	flag.BoolVar(&o.twice, "twice", false, "build all a second time elsewhere, and compare")
 	flag.BoolVar(&o.try, "try", false, "build for this machine, from what is not committed too, and leave nothing")
 	flag.Parse()
-	if err := run(ctx, o); err != nil {
+	if err := makeRelease(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -58,7 +58,7 @@ type options struct {
 
 var versions = regexp.MustCompile(`^\d+\.\d+\.\d+(-[a-z0-9.]+)?$`)
 
-func run(ctx context.Context, o options) error {
+func makeRelease(ctx context.Context, o options) error {
 	if o.try {
 		dir, err := os.MkdirTemp("", "weir-release-")
 		if err != nil {
@@ -66,7 +66,7 @@ func run(ctx context.Context, o options) error {
 		}
 		defer os.RemoveAll(dir)
 		o.version, o.out, o.platforms = "0.0.0-try", filepath.Join(dir, "dist"), "linux/"+runtime.GOARCH
-	} else if err := committed(ctx); err != nil {
+	} else if err := checkCommitted(ctx); err != nil {
 		return err
 	}
 	if !versions.MatchString(o.version) {
@@ -76,36 +76,36 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := r.build(ctx); err != nil {
+	if err := r.buildAll(ctx); err != nil {
 		return err
 	}
 	if err := r.tryAll(ctx); err != nil || !o.twice {
 		return err
 	}
-	return r.again(ctx)
+	return r.buildAgain(ctx)
 }
 
-// committed returns an error that lists what is not.
-func committed(ctx context.Context) error {
-	changed, err := output(ctx, ".", nil, "git", "status", "--porcelain")
+// checkCommitted returns an error that lists uncommitted changes.
+func checkCommitted(ctx context.Context) error {
+	changed, err := commandOutput(ctx, ".", nil, "git", "status", "--porcelain")
 	if err == nil && changed != "" {
 		err = fmt.Errorf("what is released is a commit; commit or remove first:\n%s", changed)
 	}
 	return err
 }
 
-// again builds everything from a clone with an empty cache, and compares the checksums.
-func (r *release) again(ctx context.Context) error {
+// buildAgain builds everything from a clone with an empty cache, and compares the checksums.
+func (r *release) buildAgain(ctx context.Context) error {
 	work, err := os.MkdirTemp("", "weir-again-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
 	source := filepath.Join(work, "clone")
-	if _, err := output(ctx, ".", nil, "git", "clone", "-q", ".", source); err != nil {
+	if _, err := commandOutput(ctx, ".", nil, "git", "clone", "-q", ".", source); err != nil {
 		return err
 	}
-	if _, err := output(ctx, source, nil, "git", "checkout", "-q", r.commit); err != nil {
+	if _, err := commandOutput(ctx, source, nil, "git", "checkout", "-q", r.commit); err != nil {
 		return err
 	}
 	second, err := newRelease(ctx, source, r.version, filepath.Join(work, "dist"), r.platforms)
@@ -113,14 +113,14 @@ func (r *release) again(ctx context.Context) error {
 		return err
 	}
 	second.env = append(second.env, "GOCACHE="+filepath.Join(work, "cache"))
-	if err := second.build(ctx); err != nil {
+	if err := second.buildAll(ctx); err != nil {
 		return err
 	}
-	return same(r.out, second.out)
+	return compareChecksums(r.out, second.out)
 }
 
-// same compares the checksums of two directories.
-func same(first, second string) error {
+// compareChecksums compares the checksums of two directories.
+func compareChecksums(first, second string) error {
 	one, err := os.ReadFile(filepath.Join(first, sums))
 	two, err2 := os.ReadFile(filepath.Join(second, sums))
 	if err = errors.Join(err, err2); err == nil && string(one) != string(two) {
@@ -132,8 +132,8 @@ func same(first, second string) error {
 	return err
 }
 
-// output runs a command and returns what it prints; what it says besides is in its error.
-func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+// commandOutput runs a command and returns its standard output; its standard error is in the error.
+func commandOutput(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var talk strings.Builder
 	cmd.Dir, cmd.Env, cmd.Stderr = dir, append(os.Environ(), env...), &talk

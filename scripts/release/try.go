@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// tryAll tries what was built, as far as this machine can: it reads every archive and looks at
+// tryAll tries all files, as far as this machine can: it reads every archive and looks at
 // every program, runs those for this machine from the archive, the packages for Lambda, the
 // Debian package and the image, and lets crane check the image. It prints a line for each file.
 func (r *release) tryAll(ctx context.Context) error {
@@ -31,7 +31,7 @@ func (r *release) tryAll(ctx context.Context) error {
 		if err := os.Mkdir(dir, 0o777); err != nil {
 			return err
 		}
-		said, err := r.try(ctx, filepath.Join(r.out, e.Name()), dir)
+		said, err := r.tryFile(ctx, filepath.Join(r.out, e.Name()), dir)
 		if err != nil {
 			return fmt.Errorf("%s: %w", e.Name(), err)
 		}
@@ -44,8 +44,8 @@ func (r *release) tryAll(ctx context.Context) error {
 	return nil
 }
 
-// try tries one file of the release in an empty directory, and says what it did.
-func (r *release) try(ctx context.Context, path, dir string) (said string, err error) {
+// tryFile tries one file of the release in an empty directory, and returns a text about the trial.
+func (r *release) tryFile(ctx context.Context, path, dir string) (said string, err error) {
 	name := filepath.Base(path)
 	part := strings.Split(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".tar"), ".zip"), ".deb"), "_")
 	machine := part[len(part)-1]
@@ -98,7 +98,7 @@ func runsHere(system, machine string) bool {
 // recording that weir replays has no wrong value.
 func (r *release) runPrograms(ctx context.Context, dir, data string) error {
 	for _, name := range programs {
-		said, err := output(ctx, dir, nil, filepath.Join(dir, name), "--version")
+		said, err := commandOutput(ctx, dir, nil, filepath.Join(dir, name), "--version")
 		if err != nil {
 			return err
 		}
@@ -111,10 +111,10 @@ func (r *release) runPrograms(ctx context.Context, dir, data string) error {
 		return err
 	}
 	weir := filepath.Join(dir, "weir")
-	if _, err := output(ctx, dir, nil, weir, "replay", "gallery", streams, "--data", data); err != nil {
+	if _, err := commandOutput(ctx, dir, nil, weir, "replay", "gallery", streams, "--data", data); err != nil {
 		return err
 	}
-	_, err = output(ctx, dir, nil, weir, "verify", "gallery", "--data", data)
+	_, err = commandOutput(ctx, dir, nil, weir, "verify", "gallery", "--data", data)
 	return err
 }
 
@@ -172,19 +172,19 @@ func (r *release) tryFunction(ctx context.Context, bootstrap, machine string) (s
 	return "ran", err
 }
 
-// tryDebian reads the Debian package with dpkg-deb, where it is installed, and runs what is in it.
+// tryDebian reads the Debian package with dpkg-deb, where it is installed, and runs its programs.
 func (r *release) tryDebian(ctx context.Context, path, dir, machine string) (said string, err error) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		return "not read: dpkg-deb is not installed", nil
 	}
-	fields, err := output(ctx, dir, nil, "dpkg-deb", "--showformat=${Package} ${Architecture} ${Version}", "--show", path)
+	fields, err := commandOutput(ctx, dir, nil, "dpkg-deb", "--showformat=${Package} ${Architecture} ${Version}", "--show", path)
 	if err != nil {
 		return "", err
 	}
 	if version := strings.Replace(r.version, "-", "~", 1); fields != "weir "+machine+" "+version {
 		return "", fmt.Errorf("it is %q", fields)
 	}
-	if _, err := output(ctx, dir, nil, "dpkg-deb", "--extract", path, dir); err != nil {
+	if _, err := commandOutput(ctx, dir, nil, "dpkg-deb", "--extract", path, dir); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"doc/weir/copyright", "doc/weir/NOTICE"} {

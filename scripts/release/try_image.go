@@ -13,9 +13,9 @@ import (
 )
 
 // tryImage pushes the layout to a registry on this machine, which keeps it in memory, lets
-// crane check it there, and runs what the image of each machine has.
+// crane check it there, and runs the programs in the image of each machine.
 func (r *release) tryImage(ctx context.Context, path, dir string) (said string, err error) {
-	tools, err := r.tools(ctx)
+	tools, err := r.buildTools(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,7 @@ func (r *release) tryImage(ctx context.Context, path, dir string) (said string, 
 			continue
 		}
 		root := filepath.Join(dir, machine)
-		if _, err := output(ctx, dir, nil, crane, "export", "--platform", p, name, root+".tar"); err != nil {
+		if _, err := commandOutput(ctx, dir, nil, crane, "export", "--platform", p, name, root+".tar"); err != nil {
 			return "", err
 		}
 		if err := unpackTar(root+".tar", root); err != nil {

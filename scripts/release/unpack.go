@@ -26,7 +26,7 @@ func unpackZip(path, dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := place(dir, f.Name, f.Mode(), r); err != nil {
+		if err := placeFile(dir, f.Name, f.Mode(), r); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func unpackTarGz(path, dir string) error {
 	if err != nil {
 		return err
 	}
-	return untar(gz, dir)
+	return extractTar(gz, dir)
 }
 
 // unpackTar unpacks a tar file into a directory.
@@ -54,10 +54,10 @@ func unpackTar(path, dir string) error {
 		return err
 	}
 	defer f.Close()
-	return untar(f, dir)
+	return extractTar(f, dir)
 }
 
-func untar(from io.Reader, dir string) error {
+func extractTar(from io.Reader, dir string) error {
 	t := tar.NewReader(from)
 	for {
 		h, err := t.Next()
@@ -68,15 +68,15 @@ func untar(from io.Reader, dir string) error {
 			return err
 		}
 		if h.Typeflag == tar.TypeReg {
-			if err := place(dir, h.Name, h.FileInfo().Mode(), t); err != nil {
+			if err := placeFile(dir, h.Name, h.FileInfo().Mode(), t); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// place writes a file below dir.
-func place(dir, name string, mode fs.FileMode, from io.Reader) error {
+// placeFile writes a file below dir.
+func placeFile(dir, name string, mode fs.FileMode, from io.Reader) error {
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("an archive has %q", name)
 	}

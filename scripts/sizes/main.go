@@ -50,7 +50,7 @@ var figures = []struct{ name, of string }{
 func main() {
 	lower := flag.Bool("lower", false, "write the figures that are below their limit as the limits")
 	flag.Parse()
-	above, err := run(*lower)
+	above, err := printFigures(*lower)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sizes:", err)
 		os.Exit(2)
@@ -60,8 +60,8 @@ func main() {
 	}
 }
 
-// run prints the figures, and returns how many are above their limit.
-func run(lower bool) (above int, err error) {
+// printFigures prints the figures, and returns how many are above their limit.
+func printFigures(lower bool) (above int, err error) {
 	counts, err := countTree()
 	if err != nil {
 		return 0, err
@@ -236,10 +236,9 @@ func countPage(counts map[string]int, file string, text []byte) {
 		return
 	}
 	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, "|---"):
+		if strings.HasPrefix(line, "|---") {
 			counts["glossary"]-- // the line above it is the head of a table
-		case strings.HasPrefix(line, "| "):
+		} else if strings.HasPrefix(line, "| ") {
 			counts["glossary"]++
 		}
 	}

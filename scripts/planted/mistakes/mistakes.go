@@ -28,7 +28,7 @@ func Read(file string) (out []Mistake, err error) {
 	}
 	seen := map[string]bool{}
 	for _, part := range strings.Split("\n"+string(b), "\n@@ ")[1:] {
-		m, err := parse(part)
+		m, err := parseMistake(part)
 		if err == nil && seen[m.Name] {
 			err = fmt.Errorf("it is there twice")
 		}
@@ -41,7 +41,7 @@ func Read(file string) (out []Mistake, err error) {
 	return out, nil
 }
 
-func parse(part string) (m Mistake, err error) {
+func parseMistake(part string) (m Mistake, err error) {
 	head, rest, _ := strings.Cut(part, "\n")
 	words := strings.Fields(head)
 	sentence, body, ok := strings.Cut(rest, "<<<<\n")

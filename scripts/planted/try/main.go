@@ -39,7 +39,7 @@ func main() {
 	}
 	for seed := range seeds {
 		for _, m := range models {
-			if f := failure(run, m, seed); f != nil {
+			if f := findFailure(run, m, seed); f != nil {
 				fmt.Printf("%s %d %s %s\n", m.Name, seed, f.Class, strings.ReplaceAll(f.What, "\n", " "))
 				return
 			}
@@ -59,9 +59,9 @@ const (
 	glances  = 1000             // at goroutines, none of which can go on
 )
 
-func failure(run func(*model.Model, uint64, sim.Options) sim.Outcome, m *model.Model, seed uint64) *sim.Failure {
+func findFailure(run func(*model.Model, uint64, sim.Options) sim.Outcome, m *model.Model, seed uint64) *sim.Failure {
 	done := make(chan []sim.Failure, 1)
-	from := used()
+	from := processorTime()
 	go func() { done <- run(m, seed, sim.Options{Faults: sim.Kinds}).Failures }()
 	for waiting := 0; ; {
 		select {
@@ -75,14 +75,14 @@ func failure(run func(*model.Model, uint64, sim.Options) sim.Outcome, m *model.M
 		if waiting++; !allWait() {
 			waiting = 0
 		}
-		if used()-from > patience || waiting == glances {
+		if processorTime()-from > patience || waiting == glances {
 			return &sim.Failure{Class: sim.Stuck, What: "it does not end"}
 		}
 	}
 }
 
-// used is how much time of the processor the program has taken.
-func used() time.Duration {
+// processorTime is how much time of the processor the program has taken.
+func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		fail(err)
