@@ -46,8 +46,10 @@ type Load struct {
 // Counts of CloudWatch: metrics that a function writes, and alarms of a model that are not of a table.
 const ownMetrics, modelAlarms = 14.0, 16.0
 
-// beats is how often a second the process that reads writes the row of its lease, and one that stands by reads it.
-const beats = 5.0 / 30
+// What a process does in weir's table while nothing is written: how often a second the one that reads writes the row of its lease,
+// and one that stands by reads it; how often each lists the checkpoints of all shards, of which so many are a read unit; and how
+// often each asks for jobs.
+const beats, listings, checkpointsPerUnit, jobQueries = 5.0 / 30, 1.0 / 12, 30, 1.0
 
 // seconds of a month.
 const month = 730 * 3600
@@ -88,7 +90,7 @@ func CostOf(m *model.Model, l Load) []Way {
 	one := per * (float64(len(w.rows)) + w.slow)
 	weir := Way{Name: "weir"}
 	if l.Processes > 0 {
-		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+1)+beats*month, WritePrice), millions("read units", each*reads+float64(max(l.Processes-1, 0))*beats*month, ReadPrice),
+		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+1)+beats*month, WritePrice), millions("read units", each*reads+l.idleReads()*month, ReadPrice),
 			millions("calls of GetRecords", l.polls()*month, poll), {"processes", float64(l.Processes), "tasks", float64(l.Processes) * process}}
 	} else {
 		weir.Lines = []Line{millions("write units", each*(w.counts(targets, l)+rows+2), WritePrice), millions("read units", each*reads+float64(l.Shards)*month/300, ReadPrice),
@@ -117,7 +119,13 @@ func CostOf(m *model.Model, l Load) []Way {
 // polls is how often a second a process asks shards. Of many it asks those that gave nothing less often: see package reader.
 func (l Load) polls() float64 {
 	n := float64(l.Shards)
-	return n / min(max(1, n/160), 10)
+	return n / min(max(1, n/150), 10)
+}
+
+// idleReads are the read units a second of all processes while nothing is written.
+func (l Load) idleReads() float64 {
+	each := jobQueries + listings*math.Ceil(float64(l.Shards)/checkpointsPerUnit)
+	return float64(l.Processes)*(each+beats) - beats
 }
 
 // millions is a line of something that is charged by the million.

@@ -57,9 +57,12 @@ func TestShares(t *testing.T) {
 	if all = CostOf(m, l); units(0)/month > 5*events {
 		t.Errorf("one target costs %v units a second in %v events", units(0)/month, events)
 	}
-	l.Processes, l.Shards, l.Writes = 1, 1000, 0
-	if idle := CostOf(m, l)[0]; math.Abs(idle.Dollars-(160*month*poll/1e6+process+beats*month*WritePrice/1e6)) > 1e-6 || idle.Dollars > 100 {
-		t.Errorf("%+v", idle)
+	l.Writes, l.Processes = 0, 2
+	for shards, dollars := range map[int]float64{4: 17.56, 300: 94.79, 1000: 96.10} { // as measured by the calls of two processes
+		l.Shards = shards
+		if idle := CostOf(m, l)[0]; math.Abs(idle.Dollars-dollars) > 0.01 || idle.Dollars > 100 {
+			t.Errorf("%d shards: %+v", shards, idle)
+		}
 	}
 	if few, many := (Load{Shards: 100}).polls(), (Load{Shards: 10000}).polls(); few != 100 || many != 1000 {
 		t.Errorf("%v and %v polls a second", few, many)

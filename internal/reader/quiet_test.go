@@ -40,7 +40,7 @@ func (p *polled) Read(_ context.Context, _, shard string, _ events.Position, _ i
 func TestQuietShards(t *testing.T) {
 	m, err := model.Load("gallery")
 	failtest.On(t, err)
-	for _, c := range []struct{ shards, polls int }{{100, 60}, {160, 60}, {1000, 10 + 8}, {5000, 10 + 5}} {
+	for _, c := range []struct{ shards, polls int }{{100, 60}, {150, 60}, {1000, 10 + 8}, {5000, 10 + 5}} {
 		clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		now := func() time.Time { return clock }
 		p := &polled{reads: map[string]int{}}
@@ -68,7 +68,7 @@ func TestQuietShards(t *testing.T) {
 		if n := p.reads["7"]; n > c.polls || n < c.polls-1 {
 			t.Errorf("of %d shards, a quiet one is polled %d times a minute, want %d", c.shards, n, c.polls)
 		}
-		if lag, most := r.quietPoll(), leastPolls*time.Second; lag > most || c.shards <= 160 && lag != time.Second {
+		if lag, most := r.quietPoll(), leastPolls*time.Second; lag > most || c.shards <= 150 && lag != time.Second {
 			t.Errorf("of %d shards, a quiet one waits for %v", c.shards, lag)
 		}
 		p.ended = "7"

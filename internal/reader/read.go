@@ -53,7 +53,7 @@ func (r *Leased) Read(ctx context.Context, table, shard string, after events.Pos
 // time of Options.Poll, and each at least once in leastPolls times that. A shard is quiet that gave nothing quietPages times: before
 // its records, DynamoDB may give empty pages.
 const (
-	quietPolls = 160
+	quietPolls = 150
 	leastPolls = 10
 	quietPages = 10
 )
