@@ -25,7 +25,8 @@ import (
 type runCommand struct {
 	data
 	assume
-	Drained string `hidden:""`
+	Drained   string `hidden:""`
+	SearchDir string `placeholder:"DIR" help:"On AWS without a cluster: keep the search index of the one model in this directory, for this process alone. The process that reads the streams answers searches; one that takes over fills its index first, and the others refuse searches. Do not copy the directory or restore it from a backup."`
 	serving
 	cli.LetterFlag
 	Console consoleMode   `enum:"off,read,write" default:"read" help:"Web pages at / that show what is derived, and why: off, read, or write, which also allows actions, such as to retry dead letters (default ${default}). They need the same keys: a browser takes one as the password."`
@@ -78,6 +79,9 @@ func (c *runCommand) Run(p *program) (err error) {
 	if c.Budget < 0 || c.Budget > 0 && !c.shared() {
 		return usage("--write-budget is for --aws, and not below 0")
 	}
+	if c.SearchDir != "" && (!c.shared() || c.OpenSearch != "" || len(c.Models) != 1) {
+		return usage("--search-dir is for --aws, without --opensearch, and for one model")
+	}
 	end, err := c.begin(p)
 	if err != nil {
 		return err
@@ -85,7 +89,7 @@ func (c *runCommand) Run(p *program) (err error) {
 	defer end()
 	log := p.log
 	writes := budget.New(c.Budget, c.Deployment().Own())
-	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
+	s, err := p.openCounted(c.data, writes, c.Models, system.Options{Writes: true, Late: true, SearchDir: c.SearchDir, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}
@@ -186,9 +190,13 @@ func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, lo
 			close(indexed)
 		}
 		switch {
-		case err == nil && c.OpenSearch != "":
+		case err == nil && c.remote():
 			if s.AwaitGone(ctx) != nil {
 				return nil
+			}
+			if s.OwnsIndexes() {
+				log.Info("searches are refused until this process reads again: another one has the search index now")
+				continue
 			}
 			log.Warn("searches are refused, and rows are applied: a search index is gone, or was made again; it is filled again")
 			continue
@@ -291,9 +299,16 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 	for _, part := range s.Models {
 		writes.Share(s.RealTables(part), 1) // one process reads
 		of := told.Of(part.Runner)
-		f := reader.NewLeased(part.Runner, reader.Options{
+		o := reader.Options{
 			Lease: c.Lease, Window: c.Window, Log: log, Noted: of.Noted, Applied: of.Applied, Records: activity.Records(part.Model.Name),
-		})
+		}
+		if s.OwnsIndexes() {
+			o.Taken = func(ctx context.Context) error { return s.TakeIndexes(ctx, part) }
+		}
+		f := reader.NewLeased(part.Runner, o)
+		if s.OwnsIndexes() {
+			s.HoldIndexes(part, func() bool { return f.Fence() != 0 })
+		}
 		of.Shards, of.Stopped = f.Status, f.Stopped
 		held[part.Model.Name] = f
 	}

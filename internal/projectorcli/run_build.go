@@ -33,6 +33,9 @@ func (c *runCommand) start(p *program, s *system.System) error {
 	if err := c.startValues(p, s); err != nil {
 		return err
 	}
+	if s.OwnsIndexes() {
+		return nil // they are named when this process reads
+	}
 	if c.Build != "never" {
 		return s.NameIndexes(p.ctx)
 	}

@@ -72,6 +72,11 @@ func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget
 // tell says where queries are answered.
 func (c *serving) tell(p *program, s *system.System, d data, server *web.Server) {
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), d.at().Store().Name(d.at()), cli.OfStage(&s.Names))
+	for _, part := range s.Models {
+		if s.Index == nil && len(part.Model.Searches) > 0 {
+			fmt.Fprintf(p.stderr, "searches of %s are refused, for there is no search index: give --opensearch URL, or start one process with run --search-dir DIR\n", part.Model.Name)
+		}
+	}
 }
 
 // stopped ends a command that was asked to stop.

@@ -158,9 +158,9 @@ func (c *consumer) untilDue() time.Duration {
 	return max(0, gatherTime-c.Runner.MonotonicNow().Sub(c.next.since))
 }
 
-// catchesUp reports whether it is time to write documents that are pending.
+// catchesUp reports whether it is time to write documents that are pending. A process that stands by writes none.
 func (c *consumer) catchesUp() bool {
-	if c.Runner.Index == nil || c.catching.done != nil {
+	if s, ok := c.sourceOf().(shared); c.Runner.Index == nil || c.catching.done != nil || ok && s.Fence() == 0 {
 		return false
 	}
 	waited := c.Runner.MonotonicNow().Sub(c.catching.at)

@@ -48,7 +48,7 @@ func (r *Leased) Apply(ctx context.Context) error {
 	}}
 	follower.Failed = func(moved bool, err error) (time.Duration, bool) {
 		r.report(Applies)
-		if errors.Is(err, catalog.ErrRefused) {
+		if errors.Is(err, catalog.ErrRefused) && (r.opts.Taken == nil || r.currentFence() != 0) {
 			return 0, false
 		}
 		return pauses.nextPause(moved, err), true

@@ -41,6 +41,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -73,6 +74,9 @@ type Options struct {
 	// If set, Noted is called for each Note and Applied for each batch.
 	Noted   func(Note)
 	Applied func(Applied)
+	// If set, Taken is called when the process has taken the lease, before it reads. After an error it reads nothing and
+	// gives the lease back. A program with Taken that is refused without a lease goes on standing by.
+	Taken func(context.Context) error
 	// Records is Follower.Applied.
 	Records func(t *model.Table, records []events.Record)
 	// The rest replaces this machine in simulations; the zero values stand for this
@@ -258,6 +262,11 @@ func (r *Leased) renewLease(ctx context.Context) error {
 	fence, ok, err := takeLease(ctx, r.run.Store, r.leaseRow(), is, r.opts.Owner)
 	if err != nil || !ok {
 		return err
+	}
+	if r.opts.Taken != nil {
+		if err := r.opts.Taken(ctx); err != nil {
+			return errors.Join(err, releaseLease(ctx, r.run.Store, r.leaseRow(), fence))
+		}
 	}
 	r.opts.Log.Info("reading the streams", "model", r.run.Model.Name, "fence", fence, "before", is.Owner)
 	r.report(Taken)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"path/filepath"
@@ -29,6 +30,7 @@ type Place struct {
 	Data       string // a directory; see Directory
 	AWS        bool
 	OpenSearch string      // the URL of a cluster
+	SearchDir  string      // a directory with embedded indexes of this process, where the store is shared
 	Memory     memory.Size // what the process may have, of which caches are shares; 0 is memory.Default
 	Stage      stage.Stage // the deployment, with the names of its tables
 	// Writes counts and limits write units where the store has them: where Shared.
@@ -82,6 +84,9 @@ type Index struct {
 	// stand for each other.
 	Kind string
 	Open func(ctx context.Context, at Place, schemas []search.Schema, o IndexOptions) (search.Index, error)
+	// Own takes indexes that only one process has, though the store is shared, and returns what tells them from those of
+	// other processes, "" where all programs have the same. The error wraps store.ErrOwned if another process has them.
+	Own func(at Place) (id string, release io.Closer, err error)
 	// Files are those of so many indexes.
 	Files func(indexes int) memory.Need
 }

@@ -3,9 +3,11 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -27,12 +29,18 @@ var embeddedStore = Store{
 	Files: memory.Need{Store: true},
 }
 
-// embeddedIndex has its documents beside the rows.
+// embeddedIndex has its documents beside the rows, or in a directory of this process where the rows are shared.
 var embeddedIndex = Index{
-	Of:   func(p Place) bool { return p.Dir() != "" },
+	Of:   func(p Place) bool { return p.Dir() != "" || p.SearchDir != "" },
 	Kind: fmt.Sprint("embedded ", searchembedded.Format),
 	Open: func(_ context.Context, p Place, schemas []search.Schema, o IndexOptions) (search.Index, error) {
-		return searchembedded.Open(filepath.Join(p.Dir(), "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
+		return searchembedded.Open(filepath.Join(cmp.Or(p.SearchDir, p.Dir()), "search"), schemas, searchembedded.Options{Now: o.Now, InMemory: o.InMemory, Noted: o.Noted})
+	},
+	Own: func(p Place) (string, io.Closer, error) {
+		if p.SearchDir == "" {
+			return "", nil, nil
+		}
+		return searchembedded.Own(p.SearchDir)
 	},
 	Files: func(indexes int) memory.Need { return memory.Need{Indexes: indexes} },
 }

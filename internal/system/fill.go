@@ -49,7 +49,7 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 		if err := f.run(ctx); err != nil {
 			return fmt.Errorf("filling the search indexes of model %s: %w", g.model.Name, err)
 		}
-		if !s.shared {
+		if !s.shared || s.OwnsIndexes() { // processes that read before had others
 			if err := s.Prune(ctx, g.part, func(Pruned) {}); err != nil {
 				return err
 			}

@@ -45,13 +45,20 @@ type generation struct {
 	hash    string
 	driver  string
 	indexes map[string]string // by index, the hash of its definition
-	reached atomic.Bool       // searches may be answered
+	term    atomic.Int64      // how often the indexes were made again by TakeIndexes, and 1
+	reached atomic.Int64      // searches may be answered while this is the term
 	named   atomic.Bool       // this program had the catalog name it
+	holds   func() bool       // set where the indexes are this process's own: whether it reads, so that they have every change
+}
+
+// isReached reports whether searches may be answered.
+func (g *generation) isReached() bool {
+	return g.reached.Load() == g.term.Load() && (g.holds == nil || g.holds())
 }
 
 // built returns nil if searches may be answered.
 func (g *generation) built() error {
-	if g.reached.Load() {
+	if g.isReached() {
 		return nil
 	}
 	return query.ErrBuilding
@@ -60,10 +67,11 @@ func (g *generation) built() error {
 // hashLength is the number of characters of a generation's hash.
 const hashLength = 12
 
-// generationOf describes the generation of a model for a kind of index. It does no I/O, and the same definitions
-// always give the same hash.
-func generationOf(m *model.Model, driver string) *generation {
+// generationOf describes the generation of a model for a kind of index, of which own tells those of one process from others'. It does
+// no I/O, and the same definitions always give the same hash.
+func generationOf(m *model.Model, driver, own string) *generation {
 	g := &generation{model: m, driver: driver, indexes: map[string]string{}}
+	g.term.Store(1)
 	by := map[string]string{}
 	for _, d := range m.Derivations() {
 		by[d.Name] = d.Hash
@@ -75,6 +83,9 @@ func generationOf(m *model.Model, driver string) *generation {
 		lines = append(lines, s.Name+" "+hash)
 	}
 	slices.Sort(lines[1:])
+	if own != "" {
+		lines = append(lines, own)
+	}
 	g.hash = owntable.Hash(strings.Join(lines, "\n"))[:hashLength]
 	return g
 }
@@ -101,12 +112,21 @@ const noteNone = "none "
 // on, and only a mistake of the caller is an error.
 func (s *System) openIndex(ctx context.Context, at Place, models []*model.Model, secret []byte, o Options) (err error) {
 	d := at.Index()
+	if d == nil || o.NoSearch {
+		return nil
+	}
+	own := ""
+	if d.Own != nil {
+		if own, s.release, err = d.Own(at); err != nil {
+			return err
+		}
+	}
 	var schemas []search.Schema
 	for _, m := range models {
-		if len(m.Searches) == 0 || o.NoSearch || d == nil {
+		if len(m.Searches) == 0 {
 			continue
 		}
-		g := generationOf(m, d.Kind)
+		g := generationOf(m, d.Kind, own)
 		s.generations = append(s.generations, g)
 		schemas = append(schemas, g.schemas()...)
 	}
@@ -194,6 +214,39 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// OwnsIndexes reports whether the indexes are this process's alone, though other processes may use the store. They have every change
+// only while the process reads: it calls TakeIndexes before it does, and answers searches while holds of HoldIndexes.
+func (s *System) OwnsIndexes() bool { return s.release != nil && len(s.generations) > 0 }
+
+// HoldIndexes says when this process reads the streams of a model. Call it before the first search.
+func (s *System) HoldIndexes(p *Part, holds func() bool) {
+	if g := s.generationOf(p.Model); g != nil {
+		g.holds = holds
+	}
+}
+
+// TakeIndexes has the catalog name the generation of this process's own indexes. If it named another one, these have missed changes:
+// they are made again, and Reach fills them. A process that goes on reading under the other generation is refused, and moves no
+// checkpoint behind a record that it received after this call: the rows have the change when Reach scans them.
+func (s *System) TakeIndexes(ctx context.Context, p *Part) error {
+	g := s.generationOf(p.Model)
+	row, err := p.Runner.Catalog.Row(ctx)
+	if err != nil || g == nil {
+		return err
+	}
+	if row.Search != g.hash {
+		g.term.Add(1)
+		if err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true }); err != nil {
+			return err
+		}
+		if err := s.late.leave()(); err != nil {
+			return err
+		}
+		return s.name(ctx, g)
+	}
+	return s.NameIndexes(ctx)
 }
 
 // isBuilding refuses to take the place of a generation that another program is building: the older of two programs that are

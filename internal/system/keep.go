@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/internal/owntable"
+	"weir/internal/parallel"
 	"weir/internal/projections/document"
 	"weir/internal/search"
 )
@@ -25,23 +26,32 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	if err != nil {
 		return err
 	}
-	if g.reached.Store(false); !kept || !row.Filled || !row.Reached { // it may be filled again
+	if g.reached.Store(0); !kept || !row.Filled || !row.Reached { // it may be filled again
 		return ErrNotBuilt
 	}
 	if err := s.late.reach(ctx); err != nil { // not before: opening makes the indexes that are missing
 		return err
 	}
-	f := filler{System: s, generation: g, row: row}
-	if g.reached.Store(f.same()); !f.same() {
+	if f := (filler{System: s, generation: g, row: row}); !f.same() {
 		go s.late.leave()() // another program has made it again
 		return ErrNotBuilt
 	}
+	g.reached.Store(g.term.Load())
 	return nil
 }
 
 // Reach makes the indexes of all models ready for searches: it fills them, and writes what is pending. From then on the system answers
-// searches. Changes may be applied meanwhile.
+// searches. Changes may be applied meanwhile. Indexes of this process's own wait until it reads.
 func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
+	terms := map[*generation]int64{}
+	for _, g := range s.generations {
+		for g.holds != nil && !g.holds() {
+			if err := parallel.Sleep(ctx, lookForLease); err != nil {
+				return err
+			}
+		}
+		terms[g] = g.term.Load()
+	}
 	if err := s.Fill(ctx, progress); err != nil {
 		return err
 	}
@@ -58,10 +68,13 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 		if err != nil {
 			return err
 		}
-		g.reached.Store(true)
+		g.reached.Store(terms[g])
 	}
 	return s.Show(ctx)
 }
+
+// lookForLease is how often Reach looks whether this process reads.
+const lookForLease = 100 * time.Millisecond
 
 // lookEvery is how often AwaitGone looks whether the indexes are those that are filled.
 const lookEvery = 5 * time.Second
@@ -89,7 +102,7 @@ func (s *System) AwaitGone(ctx context.Context) error {
 		}
 	}
 	for _, g := range s.generations {
-		g.reached.Store(false)
+		g.reached.Store(0)
 	}
 	go s.late.leave()()
 	return nil
@@ -101,7 +114,7 @@ func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(Filling)
 	if g == nil {
 		return nil
 	}
-	g.reached.Store(false)
+	g.reached.Store(0)
 	err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true })
 	if err == nil {
 		err = s.late.leave()()

@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -59,6 +60,7 @@ type System struct {
 	shared      bool          // other processes may use the store
 	generations []*generation // of the models whose indexes are open
 	late        *late         // the index; nil without search
+	release     io.Closer     // releases indexes that are this process's own, nil for others
 	// noted is what the index was told to hold when it opened, by name. An index that opens
 	// late answers only after this is set.
 	noted atomic.Pointer[map[string]string]
@@ -105,6 +107,8 @@ type Options struct {
 	// OpenSearch is the URL of a cluster that holds the indexes. If it is "", they are
 	// embedded. See opensearch.ParseTarget.
 	OpenSearch string
+	// SearchDir is a directory with indexes of this process, where the store is shared.
+	SearchDir string
 }
 
 // Open opens an embedded system in a directory; see OpenAt.
@@ -166,6 +170,7 @@ func over(ctx context.Context, s *System, at Place, models []*model.Model, o Opt
 		o.Now = time.Now
 	}
 	s.now, s.log = store.Clock(o.Now, s.Store), cmp.Or(o.Log, slog.Default())
+	at.SearchDir = o.SearchDir
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -239,6 +244,9 @@ func (s *System) Close() error {
 	var errs []error
 	if s.Index != nil {
 		errs = append(errs, s.Index.Close())
+	}
+	if s.release != nil {
+		errs = append(errs, s.release.Close())
 	}
 	if s.Store != nil {
 		errs = append(errs, s.Store.Close())

@@ -34,7 +34,7 @@ func IsIndexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 	case row.Search == "":
 		return false, fmt.Errorf("%w: the search indexes of model %s are kept no more since a program began whose model has none. If this program is older, replace it; if not, start it again", catalog.ErrDefinition, r.Model.Name)
 	case r.Index == nil && len(r.Model.Searches) > 0:
-		return false, fmt.Errorf("%w: model %s has search indexes, which this program cannot reach: start it with --opensearch URL, or WEIR_OPENSEARCH", catalog.ErrDefinition, r.Model.Name)
+		return false, fmt.Errorf("%w: model %s has search indexes, which this program cannot reach: start it with --opensearch URL, or WEIR_OPENSEARCH. If a process keeps them with --search-dir, only processes with that flag may read", catalog.ErrDefinition, r.Model.Name)
 	case r.Index == nil:
 		return false, fmt.Errorf("%w: model %s has search indexes, which the model of this program does not have. If this program is older, replace it; if not: %s", catalog.ErrDefinition, r.Model.Name, r.Model.Command("build"))
 	}
