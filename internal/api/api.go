@@ -90,20 +90,20 @@ func New(engines []*query.Engine, o Options) (*API, error) {
 		}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/v1", a.models)
-	mux.HandleFunc("/v1/{$}", a.models)
-	mux.HandleFunc("/v1/{model}", a.queries)
-	mux.HandleFunc("/v1/{model}/{query}", a.query)
+	mux.HandleFunc("/v1", a.answerModels)
+	mux.HandleFunc("/v1/{$}", a.answerModels)
+	mux.HandleFunc("/v1/{model}", a.answerQueries)
+	mux.HandleFunc("/v1/{model}/{query}", a.answerQuery)
 	if o.Status != nil {
-		mux.HandleFunc("/v1/{model}/"+model.StatusPath, a.status)
+		mux.HandleFunc("/v1/{model}/"+model.StatusPath, a.answerStatus)
 	}
-	mux.Handle(web.Health, a.talk.Healthy(a.health))
+	mux.Handle(web.Health, a.talk.Healthy(a.answerHealth))
 	description, err := a.describe()
 	if err != nil {
 		return nil, err
 	}
 	mux.Handle("/openapi.json", web.Text("application/json", description))
-	mux.HandleFunc("/", a.nothing)
+	mux.HandleFunc("/", a.answerNotFound)
 	zip, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
 	if err != nil {
 		return nil, err
@@ -138,16 +138,16 @@ type link struct {
 	Parameters *[]query.Parameter `json:"parameters,omitempty"`
 }
 
-// models answers GET /v1.
-func (a *API) models(w http.ResponseWriter, r *http.Request) {
+// answerModels answers GET /v1.
+func (a *API) answerModels(w http.ResponseWriter, r *http.Request) {
 	links := seq.Map(a.engines, func(e *query.Engine) link {
 		return link{Name: e.Model.Name, Href: "/v1/" + url.PathEscape(e.Model.Name)}
 	})
 	web.WriteJSON(w, map[string]any{"models": links})
 }
 
-// queries answers GET /v1/{model}.
-func (a *API) queries(w http.ResponseWriter, r *http.Request) {
+// answerQueries answers GET /v1/{model}.
+func (a *API) answerQueries(w http.ResponseWriter, r *http.Request) {
 	e := a.engine(r.PathValue("model"))
 	if e == nil {
 		a.noModel(w, r)
@@ -161,17 +161,17 @@ func (a *API) queries(w http.ResponseWriter, r *http.Request) {
 	web.WriteJSON(w, map[string]any{"model": e.Model.Name, "queries": links})
 }
 
-// query answers GET /v1/{model}/{query}. A request costs its asker one of the rate; a query that has to wait too
+// answerQuery answers GET /v1/{model}/{query}. A request costs its asker one of the rate; a query that has to wait too
 // long for its turn is a 503, which is safe to send again.
-func (a *API) query(w http.ResponseWriter, r *http.Request) {
+func (a *API) answerQuery(w http.ResponseWriter, r *http.Request) {
 	e := a.engine(r.PathValue("model"))
 	if e == nil {
 		a.noModel(w, r)
 		return
 	}
-	params, page, names, err := parameters(r.URL.RawQuery)
+	params, page, names, err := parseParameters(r.URL.RawQuery)
 	if err != nil {
-		a.fail(w, r, err)
+		a.answerError(w, r, err)
 		return
 	}
 	if !web.Spend(w, r, 1) {
@@ -179,7 +179,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), maxSeconds*time.Second)
 	defer cancel()
-	res, written, err := a.run(ctx, r, e, params, page)
+	res, written, err := a.runQuery(ctx, r, e, params, page)
 	defer written()
 	switch {
 	case errors.Is(err, errBusy):
@@ -189,7 +189,7 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 		p.Queries = queryNames(e)
 		p.Write(w)
 	case err != nil:
-		a.fail(w, r, err)
+		a.answerError(w, r, err)
 	default:
 		if len(res.Unfinished) > 0 {
 			w.Header().Set(Unfinished, strings.Join(res.Unfinished, ", "))
@@ -204,8 +204,8 @@ func (a *API) query(w http.ResponseWriter, r *http.Request) {
 // definition, because a build is not complete; or show as of when the stream of a table was switched off. A search names its index so.
 const Unfinished = "Weir-Unfinished"
 
-// status answers GET /v1/{model}/status. It takes a turn as a query does, since it reads the store.
-func (a *API) status(w http.ResponseWriter, r *http.Request) {
+// answerStatus answers GET /v1/{model}/status. It takes a turn as a query does, since it reads the store.
+func (a *API) answerStatus(w http.ResponseWriter, r *http.Request) {
 	if a.engine(r.PathValue("model")) == nil {
 		a.noModel(w, r)
 		return
@@ -223,7 +223,7 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) {
 	defer a.turns.give(who, 1)
 	st, err := a.options.Status(ctx, r.PathValue("model"))
 	if err != nil {
-		a.fail(w, r, err)
+		a.answerError(w, r, err)
 		return
 	}
 	web.WriteJSON(w, st)
@@ -232,10 +232,10 @@ func (a *API) status(w http.ResponseWriter, r *http.Request) {
 // errBusy means that a turn did not come within maxWait. Nothing was read.
 var errBusy = errors.New("there are too many queries")
 
-// run answers a query when it has its turn, and gives the turn back: a client that reads slowly
+// runQuery answers a query when it has its turn, and gives the turn back: a client that reads slowly
 // keeps none. A page that is not small has a turn to be written, until written is called.
 // written is never nil and has to be called once, also after an error.
-func (a *API) run(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
+func (a *API) runQuery(ctx context.Context, r *http.Request, e *query.Engine, params map[string]string, page query.Page) (res query.Result, written func(), err error) {
 	who, written := web.AskerOf(r), func() {}
 	if !a.turns.take(ctx, who, 1) {
 		return res, written, errBusy
@@ -264,10 +264,10 @@ func busy(w http.ResponseWriter) {
 	web.ProblemOf(http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d queries are worked on, and large pages written, at once, half of them for one key or address, and others wait; ask again later", maxQueries)).Write(w)
 }
 
-// parameters reads a query string. limit and cursor may be there without a value. names are
+// parseParameters reads a query string. limit and cursor may be there without a value. names are
 // the attributes to answer, none for all.
 // All that is wrong is collected into one query.ParameterError, so a client sees every mistake at once.
-func parameters(raw string) (params map[string]string, page query.Page, names []string, err error) {
+func parseParameters(raw string) (params map[string]string, page query.Page, names []string, err error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, page, nil, errMalformed
@@ -300,8 +300,8 @@ func parameters(raw string) (params map[string]string, page query.Page, names []
 	return params, page, names, nil
 }
 
-// health says whether queries can be answered: it reads one row of weir's own table for each model.
-func (a *API) health(ctx context.Context) error {
+// answerHealth says whether queries can be answered: it reads one row of weir's own table for each model.
+func (a *API) answerHealth(ctx context.Context) error {
 	for _, e := range a.engines {
 		if _, err := e.Store.Get(ctx, []store.Ref{owntable.Secret()}); err != nil {
 			return err
@@ -310,8 +310,8 @@ func (a *API) health(ctx context.Context) error {
 	return nil
 }
 
-// nothing answers for every other path.
-func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
+// answerNotFound answers for every other path.
+func (a *API) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; the models are under /v1").Write(w)
 }
 
@@ -365,9 +365,9 @@ func writePage(w http.ResponseWriter, res query.Result, names []string) {
 // errMalformed is a query string that cannot be read at all.
 var errMalformed = errors.New("the query string is not key=value&key=value with %-escapes")
 
-// fail answers with what went wrong.
+// answerError answers with what went wrong.
 // Errors that are not the client's are logged with an id; the answer has the id and nothing of the store's words.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *query.ParameterError
 	switch {
 	case errors.As(err, &wrong):

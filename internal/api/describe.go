@@ -172,14 +172,14 @@ func Describe(models []*model.Model) Description {
 	d := Description{Paths: object{}, Schemas: object{"Problem": ProblemSchema}}
 	for _, m := range models {
 		for _, q := range m.Queries {
-			d.query(m, q)
+			d.describeQuery(m, q)
 		}
 	}
 	return d
 }
 
-// query describes the path of a query.
-func (d *Description) query(m *model.Model, q *model.Query) {
+// describeQuery describes the path of a query.
+func (d *Description) describeQuery(m *model.Model, q *model.Query) {
 	items := object{"type": "object"}
 	if len(q.Return) == 0 {
 		items = d.rows(m, q)

@@ -74,16 +74,16 @@ func (w *Writes) Share(tables []string, among int) {
 	defer w.mu.Unlock()
 	for _, name := range tables {
 		t := w.of(name)
-		w.fill(t)
+		w.refill(t)
 		t.among = float64(max(1, among))
 	}
 	close(w.shared)
 	w.shared = make(chan struct{})
 }
 
-// fill adds to a table what it got since it was filled last. What is not used within a tenth of
+// refill adds to a table what it got since it was filled last. What is not used within a tenth of
 // a second is lost, so that no burst follows a pause. w.mu is locked.
-func (w *Writes) fill(t *table) {
+func (w *Writes) refill(t *table) {
 	now := w.now()
 	if t.among > 0 {
 		rate := w.units / t.among
@@ -116,7 +116,7 @@ func (w *Writes) Await(ctx context.Context, tables ...string) error {
 			case <-ctx.Done():
 			}
 			timer.Stop()
-			w.delayed(name, w.now().Sub(start))
+			w.noteDelay(name, w.now().Sub(start))
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -136,14 +136,14 @@ func (w *Writes) debt(name string) (wait time.Duration, shared <-chan struct{}) 
 	if t.among == 0 {
 		return unshared, w.shared
 	}
-	if w.fill(t); t.left >= 0 {
+	if w.refill(t); t.left >= 0 {
 		return 0, nil
 	}
 	return max(time.Millisecond, time.Duration(-t.left/w.units*t.among*float64(time.Second))), w.shared
 }
 
-// delayed notes that a write of a table waited for the budget, for the metric of waiting.
-func (w *Writes) delayed(name string, d time.Duration) {
+// noteDelay notes that a write of a table waited for the budget, for the metric of waiting.
+func (w *Writes) noteDelay(name string, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.of(name).waited += d
@@ -157,7 +157,7 @@ func (w *Writes) Spent(ctx context.Context, name string, units float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := w.of(name)
-	w.fill(t)
+	w.refill(t)
 	t.left -= units
 	is := t.used[purposeOf(ctx)]
 	is.Write += units

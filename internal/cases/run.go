@@ -54,16 +54,16 @@ type way struct {
 // ways are all of them. What comes of the first is compared with the page, and what comes of the others with that.
 var ways = []way{
 	{"plainly", func(ctx context.Context, w *world, records []events.Record) error {
-		return w.come(ctx, records, len(records)/100)
+		return w.writeRecords(ctx, records, len(records)/100)
 	}, true},
 	{"redelivered", func(ctx context.Context, w *world, records []events.Record) error {
 		return w.comeAgain(ctx, records, cmp.Or(len(records)/5, 2))
 	}, true},
 	{"rebuilt", func(ctx context.Context, w *world, records []events.Record) error {
-		return errors.Join(w.come(ctx, records, 100), w.rebuild(ctx))
+		return errors.Join(w.writeRecords(ctx, records, 100), w.rebuild(ctx))
 	}, true},
 	{"reordered", func(ctx context.Context, w *world, records []events.Record) error {
-		return w.come(ctx, reordered(records), 7)
+		return w.writeRecords(ctx, reordered(records), 7)
 	}, false},
 }
 
@@ -87,7 +87,7 @@ func reordered(records []events.Record) (out []events.Record) {
 // Run runs a case by all ways, and returns what fails. Where the order of changes matters to a derivation, such as a feed,
 // records do not come reordered.
 func (r *Runner) Run(ctx context.Context, c *Case) (found []Failure, err error) {
-	records, err := r.load(ctx, c)
+	records, err := r.writeSources(ctx, c)
 	if err != nil {
 		return []Failure{{Case: c, Way: "plainly", Line: c.Line, What: "rows", Err: err}}, ctx.Err()
 	}
@@ -158,8 +158,8 @@ func normal(answer string) string {
 	return out.String()
 }
 
-// load writes a case's rows and records where nothing is derived, and returns what the streams then have.
-func (r *Runner) load(ctx context.Context, c *Case) (records []events.Record, err error) {
+// writeSources writes a case's rows and records where nothing is derived, and returns what the streams then have.
+func (r *Runner) writeSources(ctx context.Context, c *Case) (records []events.Record, err error) {
 	w, err := newWorld(ctx, c.model)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (r *Runner) load(ctx context.Context, c *Case) (records []events.Record, er
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}
 	}
-	pages, err := w.receive(ctx, events.Position{})
+	pages, err := w.readStreams(ctx, events.Position{})
 	if err != nil {
 		return nil, err
 	}

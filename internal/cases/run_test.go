@@ -85,7 +85,7 @@ func TestWaysAgree(t *testing.T) {
 // TestWaysAreDifferent: records come several times in one way, and in another order of rows, but not of changes of a row, in another.
 func TestWaysAreDifferent(t *testing.T) {
 	one := readPage(t, page).Cases[0]
-	records, err := runner().load(t.Context(), one)
+	records, err := runner().writeSources(t.Context(), one)
 	failtest.On(t, err)
 	var order string
 	for _, r := range reordered(records) {

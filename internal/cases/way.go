@@ -59,8 +59,8 @@ func (w *world) close() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// receive reads what the streams have above a position.
-func (w *world) receive(ctx context.Context, from events.Position) (out []reader.Page, err error) {
+// readStreams reads what the streams have above a position.
+func (w *world) readStreams(ctx context.Context, from events.Position) (out []reader.Page, err error) {
 	for _, t := range w.part.Model.AllTables() {
 		shards, err := w.s.Store.Shards(ctx, t.Name)
 		if err != nil {
@@ -114,8 +114,8 @@ func (w *world) catchUp(ctx context.Context) error {
 	return w.s.Show(ctx)
 }
 
-// come writes records, so many at a time, and applies each lot before the next is written.
-func (w *world) come(ctx context.Context, records []events.Record, lot int) error {
+// writeRecords writes records, so many at a time, and applies each lot before the next is written.
+func (w *world) writeRecords(ctx context.Context, records []events.Record, lot int) error {
 	for some := range slices.Chunk(records, max(1, lot)) {
 		if err := w.write(ctx, some); err != nil {
 			return err
@@ -127,14 +127,14 @@ func (w *world) come(ctx context.Context, records []events.Record, lot int) erro
 	return nil
 }
 
-// comeAgain is come, and after each lot all records come again that came before, as from a reader that was overtaken.
+// comeAgain is writeRecords, and after each lot all records come again that came before, as from a reader that was overtaken.
 func (w *world) comeAgain(ctx context.Context, records []events.Record, lot int) error {
 	for some := range slices.Chunk(records, max(1, lot)) {
 		from := w.s.Store.Tip().Seen
 		if err := w.write(ctx, some); err != nil {
 			return err
 		}
-		pages, err := w.receive(ctx, from)
+		pages, err := w.readStreams(ctx, from)
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (w *world) rebuild(ctx context.Context) error {
 // answer is what a question is answered with, line by line.
 func (w *world) answer(ctx context.Context, a ask, parse func(command string) (Query, error)) (string, error) {
 	if a.command == "" {
-		return w.rows(ctx, a.want)
+		return w.answerRows(ctx, a.want)
 	}
 	q, err := parse(a.command)
 	if err != nil {
@@ -197,9 +197,9 @@ func (w *world) answer(ctx context.Context, a ask, parse func(command string) (Q
 	}
 }
 
-// rows answers a block of rows and dead letters: each row with the attributes that the block names, or with all if it names
+// answerRows answers a block of rows and dead letters: each row with the attributes that the block names, or with all if it names
 // only those of the key; and then the dead letters.
-func (w *world) rows(ctx context.Context, block string) (string, error) {
+func (w *world) answerRows(ctx context.Context, block string) (string, error) {
 	var out bytes.Buffer
 	for line := range strings.Lines(block) {
 		it, err := ingest.ReadItem([]byte(line))

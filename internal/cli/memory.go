@@ -52,7 +52,7 @@ func LimitMemory(size memory.Size, beside int64) *Limit {
 func (l *Limit) To(size memory.Size) {
 	if l != nil {
 		l.size.Store(int64(size))
-		l.look()
+		l.setLimit()
 	}
 }
 
@@ -60,8 +60,8 @@ func (l *Limit) To(size memory.Size) {
 // Call it once.
 func (l *Limit) Stop() { close(l.done) }
 
-// look sets the heap's limit by what is mapped now.
-func (l *Limit) look() {
+// setLimit sets the heap's limit by what is mapped now.
+func (l *Limit) setLimit() {
 	if !l.fixed {
 		files, outside := beside()
 		debug.SetMemoryLimit(heapBeside(memory.Size(l.size.Load()), files, outside) + l.beside)
@@ -83,7 +83,7 @@ func (l *Limit) follow() {
 	for {
 		select {
 		case <-tick.C:
-			l.look()
+			l.setLimit()
 		case <-l.done:
 			return
 		}

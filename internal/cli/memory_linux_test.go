@@ -38,7 +38,7 @@ func TestMemoryOutside(t *testing.T) {
 	}
 	defer syscall.Munmap(b)
 	touch(b)
-	l.look()
+	l.setLimit()
 	if less := before - debug.SetMemoryLimit(-1); less < bytes/2 || less > 2*bytes {
 		t.Errorf("the heap has %d bytes less beside %d of others", less, bytes)
 	}

@@ -91,7 +91,7 @@ func (o *Output) Code(code int, stderr io.Writer) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
-		o.failed(o.to.end())
+		o.failed(o.to.writeRest())
 	}
 	o.cancel(nil)
 	if o.err == nil {

@@ -59,7 +59,7 @@ func (g *Progress) Set(units, measure int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.units = units
-	g.show(measure)
+	g.printLine(measure)
 }
 
 // Add says that n more units are done. It tells nothing of the total, so it shows a pace without the
@@ -68,7 +68,7 @@ func (g *Progress) Add(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.units += n
-	g.show(0)
+	g.printLine(0)
 }
 
 // Hold shows nothing until Release, while other work has the line.
@@ -84,10 +84,10 @@ func (g *Progress) quiet(on bool) {
 	g.held = on
 }
 
-// show prints how far the work is: on a terminal five times a second, over the line before, and
+// printLine prints how far the work is: on a terminal five times a second, over the line before, and
 // elsewhere each ten seconds, a line each time. measure is in the unit of Total, and the time left
 // is what the rest takes at the pace of the whole. The caller holds the lock.
-func (g *Progress) show(measure int64) {
+func (g *Progress) printLine(measure int64) {
 	now := time.Now()
 	every := 10 * time.Second
 	if g.live {
@@ -105,7 +105,7 @@ func (g *Progress) show(measure int64) {
 		line += fmt.Sprintf(", %.0f %%, %s left", 100*share, left.Round(time.Second))
 	}
 	if g.live {
-		g.clear()
+		g.clearLine()
 		fmt.Fprint(g.line, line)
 		g.drawn = true
 		return
@@ -118,7 +118,7 @@ func (g *Progress) show(measure int64) {
 func (g *Progress) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.clear()
+	g.clearLine()
 	return g.out.Write(b)
 }
 
@@ -126,11 +126,11 @@ func (g *Progress) Write(b []byte) (int, error) {
 func (g *Progress) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.clear()
+	g.clearLine()
 }
 
-// clear takes the line off the terminal. g.mu is locked.
-func (g *Progress) clear() {
+// clearLine takes the line off the terminal. g.mu is locked.
+func (g *Progress) clearLine() {
 	if g.drawn {
 		fmt.Fprint(g.line, "\r\x1b[K")
 		g.drawn = false

@@ -32,14 +32,14 @@ func (w *readable) Write(b []byte) (int, error) {
 		out = appendReadable(nil, out, misread)
 	}
 	w.rest = append([]byte(nil), text[whole:]...)
-	if err := w.pass(out); err != nil {
+	if err := w.writeText(out); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// pass writes text, if there is any: a full disk refuses even a write of nothing.
-func (w *readable) pass(text []byte) error {
+// writeText writes text, if there is any: a full disk refuses even a write of nothing.
+func (w *readable) writeText(text []byte) error {
 	if len(text) == 0 {
 		return nil
 	}
@@ -47,9 +47,9 @@ func (w *readable) pass(text []byte) error {
 	return err
 }
 
-// end writes what is left of a rune that never came.
-func (w *readable) end() error {
-	err := w.pass(w.rest)
+// writeRest writes what is left of a rune that never came.
+func (w *readable) writeRest() error {
+	err := w.writeText(w.rest)
 	w.rest = nil
 	return err
 }

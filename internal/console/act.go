@@ -56,8 +56,8 @@ func isOwn(r *http.Request) bool {
 	return http.NewCrossOriginProtection().Check(r) == nil
 }
 
-// done sends the browser to a page after an action, so that loading it again repeats nothing.
-func (r *request) done(path string) error {
+// redirectTo sends the browser to a page after an action, so that loading it again repeats nothing.
+func (r *request) redirectTo(path string) error {
 	http.Redirect(r.w, r.Request, path, http.StatusSeeOther)
 	return nil
 }

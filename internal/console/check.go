@@ -55,9 +55,9 @@ type differenceLine struct {
 	Have, Want string
 }
 
-// verify begins a recount, or ends the one that runs. To begin while one runs, and to stop none, changes nothing.
+// toggleVerify begins a recount, or ends the one that runs. To begin while one runs, and to stop none, changes nothing.
 // A new one forgets what the last found. The answer does not wait for it: it ends by itself, or soon after the console.
-func (c *Console) verify(r *request) error {
+func (c *Console) toggleVerify(r *request) error {
 	k, part := c.checks[r.part.Model.Name], r.part
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,7 +78,7 @@ func (c *Console) verify(r *request) error {
 			k.run(ctx, c.system, part)
 		})
 	}
-	return r.done(r.path("/health") + "#verify")
+	return r.redirectTo(r.path("/health") + "#verify")
 }
 
 // run recounts, beside the follower and the applications.

@@ -157,31 +157,31 @@ func New(s *system.System, o Options) (*Console, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", c.page(c.models))
+	mux.HandleFunc("GET /{$}", c.answerPage(c.listModels))
 	mux.HandleFunc("GET "+web.Console+"{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusSeeOther) })
-	mux.HandleFunc("GET "+web.Console+"console.js", asset("text/javascript", script)) // a model's name has no dot
+	mux.HandleFunc("GET "+web.Console+"console.js", serveAsset("text/javascript", script)) // a model's name has no dot
 	if o.Try != nil {
-		mux.HandleFunc("GET "+web.Console+"run.txt", asset("text/plain", []byte(o.Activity.run)))
+		mux.HandleFunc("GET "+web.Console+"run.txt", serveAsset("text/plain", []byte(o.Activity.run)))
 	}
 	for path, h := range map[string]func(*request) error{
-		"": c.model, "/rows": c.rows, "/row": c.row, "/row.json": c.rowJSON, "/why": c.why, "/queries": c.queries, "/query/{query}": c.query,
-		"/tail": c.tail, "/dead": c.dead, "/dead/{id}": c.letter, "/health": c.health,
-		"/letters.json": asJSON(c.letters), "/letter.json": asJSON(c.oneLetter), "/try": c.ifTry(c.try), "/new/{entity}": c.ifTry(c.newRow),
+		"": c.model, "/rows": c.listRows, "/row": c.showRow, "/row.json": c.rowJSON, "/why": c.explainValue, "/queries": c.listQueries, "/query/{query}": c.query,
+		"/tail": c.tail, "/dead": c.showLetters, "/dead/{id}": c.showOneLetter, "/health": c.health,
+		"/letters.json": asJSON(c.answerLetters), "/letter.json": asJSON(c.oneLetter), "/try": c.ifTry(c.try), "/new/{entity}": c.ifTry(c.newRow),
 	} {
-		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.page(h))
+		mux.HandleFunc("GET "+web.Console+"{model}"+path, c.answerPage(h))
 	}
 	for path, h := range map[string]func(*request) error{
-		"/kill": c.act(c.ifTry(c.kill)), "/new/{entity}": c.act(c.ifTry(c.write)),
-		"/dead": c.act(c.retryAll), "/dead/{id}": c.act(c.actOnLetter), "/verify": c.act(c.verify), "/letter.json": asJSON(c.command(c.onLetter)),
+		"/kill": c.act(c.ifTry(c.killFollower)), "/new/{entity}": c.act(c.ifTry(c.write)),
+		"/dead": c.act(c.retryAll), "/dead/{id}": c.act(c.actOnLetter), "/verify": c.act(c.toggleVerify), "/letter.json": asJSON(c.command(c.onLetter)),
 	} {
-		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.page(h))
+		mux.HandleFunc("POST "+web.Console+"{model}"+path, c.answerPage(h))
 	}
-	mux.HandleFunc("/", c.page(func(*request) error { return errNothing }))
+	mux.HandleFunc("/", c.answerPage(func(*request) error { return errNothing }))
 	all := http.NewServeMux()
-	all.HandleFunc("GET "+web.Console+"{model}/tail/events", c.events) // as it is: compression would hold it back
+	all.HandleFunc("GET "+web.Console+"{model}/tail/events", c.streamEvents) // as it is: compression would hold it back
 	all.Handle("/", zip(mux))
 	c.handler = c.talk.Guard(all)
-	c.working.Go(c.watch)
+	c.working.Go(c.takeSamples)
 	return c, nil
 }
 
@@ -230,8 +230,8 @@ func setHeaders(w http.ResponseWriter, contentType string) {
 	h.Set("Referrer-Policy", "same-origin")
 }
 
-// asset answers with content that is part of the program. It needs the same keys as a page.
-func asset(kind string, content []byte) http.HandlerFunc {
+// serveAsset answers with content that is part of the program. It needs the same keys as a page.
+func serveAsset(kind string, content []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		setHeaders(w, kind+"; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache") // the next version may have another one
@@ -270,12 +270,12 @@ type request struct {
 	began time.Time
 }
 
-// page answers with what h renders. An error of h becomes a page, or the problem of something
+// answerPage answers with what h renders. An error of h becomes a page, or the problem of something
 // that is not the reader's mistake.
 // Each page spends one command of the key's rate. A page that takes longer than maxSeconds is 503,
 // any other error of h a problem with an id that the log has, too. h must not have begun its answer
 // when it returns an error, unless the error is http.ErrAbortHandler.
-func (c *Console) page(h func(*request) error) http.HandlerFunc {
+func (c *Console) answerPage(h func(*request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !web.Spend(w, r, 1) {
 			return
@@ -291,7 +291,7 @@ func (c *Console) page(h func(*request) error) http.HandlerFunc {
 		switch {
 		case err == nil:
 		case errors.As(err, &m):
-			req.render(m.status, "mistake", "Not possible", m.text)
+			req.renderPage(m.status, "mistake", "Not possible", m.text)
 		case errors.Is(err, context.DeadlineExceeded):
 			c.talk.Unavailable(w, r, "the store takes too long to answer", err)
 		default:

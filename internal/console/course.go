@@ -44,8 +44,8 @@ type shardLag struct {
 	lag time.Duration // -1 if it is not known
 }
 
-// add takes in a moment.
-func (k *course) add(s moment) {
+// addMoment takes in a moment.
+func (k *course) addMoment(s moment) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all = append(k.all, s)
@@ -90,8 +90,8 @@ func (k *course) lags(of series) (out []time.Duration, since time.Time) {
 	return out, since
 }
 
-// watch takes samples until the console is closed.
-func (c *Console) watch() {
+// takeSamples takes samples until the console is closed.
+func (c *Console) takeSamples() {
 	every := time.NewTicker(cmp.Or(c.options.every, sampleEvery))
 	defer every.Stop()
 	for {
@@ -102,18 +102,18 @@ func (c *Console) watch() {
 		}
 		for _, part := range c.system.Models {
 			ctx, cancel := context.WithTimeout(c.ctx, sampleEvery)
-			shards, err := c.shards(ctx, part)
+			shards, err := c.describeShards(ctx, part)
 			cancel()
 			if err != nil { // the next sample may be had; a hole in the picture says it
 				shards = nil
 			}
-			c.courses[part.Model.Name].add(c.sampled(part, shards))
+			c.courses[part.Model.Name].addMoment(c.takeSample(part, shards))
 		}
 	}
 }
 
-// sampled makes a moment of what is known now.
-func (c *Console) sampled(part *system.Part, shards []shardLag) moment {
+// takeSample makes a moment of what is known now.
+func (c *Console) takeSample(part *system.Part, shards []shardLag) moment {
 	s := moment{at: time.Now(), lag: map[series]time.Duration{}, read: c.options.Activity.models[part.Model.Name].read()}
 	for i := range shards[:min(len(shards), maxSeries)] {
 		s.lag[shards[i].series] = shards[i].lag
@@ -121,11 +121,11 @@ func (c *Console) sampled(part *system.Part, shards []shardLag) moment {
 	return s
 }
 
-// shards says how far this process has read and applied each shard that it knows.
+// describeShards says how far this process has read and applied each shard that it knows.
 // On a store that processes share, these are the shards that this process holds, with no read of
 // the stream. Otherwise each shard that is not applied to its end costs one read of one record, and
 // the lag is that of its next record.
-func (c *Console) shards(ctx context.Context, part *system.Part) (out []shardLag, err error) {
+func (c *Console) describeShards(ctx context.Context, part *system.Part) (out []shardLag, err error) {
 	if c.options.Shards != nil {
 		for _, s := range c.options.Shards(part.Model.Name) {
 			out = append(out, shardLag{series{s.Table, s.Shard}, "", s.Unapplied})
@@ -169,11 +169,11 @@ type flow struct {
 // flow returns what the last minute's samples, and the counts of now, say about a model. It asks
 // the store for the lag of each shard, so call it once for a page.
 func (c *Console) flow(r *request) (*flow, error) {
-	shards, err := c.shards(r.ctx, r.part)
+	shards, err := c.describeShards(r.ctx, r.part)
 	if err != nil {
 		return nil, err
 	}
-	now := c.sampled(r.part, nil)
+	now := c.takeSample(r.part, nil)
 	return &flow{c.options.Shards != nil, shards, c.courses[r.part.Model.Name].rates(&now, c.options.Activity.began)}, nil
 }
 
@@ -213,8 +213,8 @@ func worse(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// said writes a lag, and returns the class that it has.
-func said(lag time.Duration) (text, class string) {
+// formatLag writes a lag, and returns the class that it has.
+func formatLag(lag time.Duration) (text, class string) {
 	switch lag {
 	case lagUnknown:
 		return "not known", "bad"

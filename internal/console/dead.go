@@ -48,9 +48,9 @@ const (
 
 var errEnough = errors.New("enough")
 
-// dead lists the dead letters of a model: GET /console/{model}/dead. The parameter kind chooses those of
+// showLetters lists the dead letters of a model: GET /console/{model}/dead. The parameter kind chooses those of
 // one kind.
-func (c *Console) dead(r *request) error { return c.listLetters(r, http.StatusOK, "") }
+func (c *Console) showLetters(r *request) error { return c.listLetters(r, http.StatusOK, "") }
 
 // listLetters shows dead letters, and what an action came to.
 // Counts are those of the first readLetters letters; More says that there are others. Nothing is changed by listing.
@@ -76,7 +76,7 @@ func (c *Console) listLetters(r *request, status int, done string) error {
 	for _, k := range slices.Sorted(maps.Keys(counts)) {
 		p.Kinds = append(p.Kinds, deadKind{link{k, r.path("/dead", "kind", k), k == p.Kind}, counts[k]})
 	}
-	return r.render(status, "dead", "Dead letters", &p)
+	return r.renderPage(status, "dead", "Dead letters", &p)
 }
 
 // eachLetter hands over dead letters until do has enough, at most readLetters. more reports whether there may be others.
@@ -111,9 +111,9 @@ type letterPage struct {
 	Sure                          bool   // it is asked whether to discard it
 }
 
-// letter shows one dead letter: GET /console/{model}/dead/{id}. One that has been retried or discarded
+// showOneLetter shows one dead letter: GET /console/{model}/dead/{id}. One that has been retried or discarded
 // meanwhile is not found.
-func (c *Console) letter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
+func (c *Console) showOneLetter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
 
 // showLetter shows a letter with what an action came to, or with the question whether to discard it.
 // What the model hides is left out.
@@ -135,7 +135,7 @@ func (c *Console) showLetter(r *request, status int, done string, sure bool) err
 	if p.Record = brief(d.Raw, longRunes); len(d.Record) > 0 {
 		p.Record = recordText(&d)
 	}
-	return r.render(status, "letter", "Dead letter "+d.ID, &p)
+	return r.renderPage(status, "letter", "Dead letter "+d.ID, &p)
 }
 
 // recordText writes a letter's record in lines.

@@ -30,10 +30,10 @@ type derived struct {
 	Since *time.Time
 }
 
-// derivations puts together the plan of a model, its status, and how much comes; f may be nil.
+// describePlan puts together the plan of a model, its status, and how much comes; f may be nil.
 // The order is that of the status, then the searches. It has derivations that the model no longer
 // has, too: the catalog keeps these until they are retired, and a month longer.
-func derivations(m *model.Model, st *status.Status, f *flow) (out []derived) {
+func describePlan(m *model.Model, st *status.Status, f *flow) (out []derived) {
 	builds, planned := m.Builds(), map[string]model.Derivation{}
 	for _, d := range m.Derivations() {
 		planned[d.Name] = d
@@ -65,7 +65,7 @@ func derivations(m *model.Model, st *status.Status, f *flow) (out []derived) {
 		one := &out[i]
 		one.Class = classOf(one.State)
 		if plan, ours := planned[one.Name]; ours && f != nil {
-			one.flows(f.of(m, &plan))
+			one.describeFlow(f.of(m, &plan))
 		}
 		one.Leads = leads(m, one.Name, one.Into)
 	}
@@ -96,11 +96,11 @@ func indexes(m *model.Model, st *status.Status) (out []derived) {
 	return out
 }
 
-// flows says the rate and the lag.
-func (d *derived) flows(rate float64, lag time.Duration) {
+// describeFlow says the rate and the lag.
+func (d *derived) describeFlow(rate float64, lag time.Duration) {
 	d.Rate = rateText(rate)
 	var class string
-	if d.Lag, class = said(lag); d.Class == "good" {
+	if d.Lag, class = formatLag(lag); d.Class == "good" {
 		d.Class = class
 	}
 }
@@ -188,8 +188,8 @@ func entityLink(m *model.Model, e string) link {
 	return link{Text: e, Href: modelPath(m.Name, "/rows", "entity", e)}
 }
 
-// models lists the models. Where there is only one, its page is the first.
-func (c *Console) models(r *request) error {
+// listModels lists the models. Where there is only one, its page is the first.
+func (c *Console) listModels(r *request) error {
 	if len(c.system.Models) == 1 {
 		http.Redirect(r.w, r.Request, modelPath(c.system.Models[0].Model.Name, ""), http.StatusSeeOther)
 		return nil
@@ -207,15 +207,15 @@ func (c *Console) models(r *request) error {
 		if err != nil {
 			return err
 		}
-		ds := derivations(p.Model, &st, nil)
-		all = append(all, line{link{p.Model.Name, modelPath(p.Model.Name, ""), false}, len(st.Tables), len(ds), states(ds), st.Refused})
+		ds := describePlan(p.Model, &st, nil)
+		all = append(all, line{link{p.Model.Name, modelPath(p.Model.Name, ""), false}, len(st.Tables), len(ds), countStates(ds), st.Refused})
 	}
 	return r.ok("models", "Models", all)
 }
 
-// states counts derivations by state: "12 live, 1 building".
+// countStates counts derivations by state: "12 live, 1 building".
 // The states are in the order of the alphabet; "" stands for no derivations.
-func states(ds []derived) string {
+func countStates(ds []derived) string {
 	n := map[string]int{}
 	for i := range ds {
 		n[ds[i].State]++
@@ -255,7 +255,7 @@ func (c *Console) model(r *request) error {
 	if err != nil {
 		return err
 	}
-	ds := derivations(r.part.Model, &st, f)
+	ds := describePlan(r.part.Model, &st, f)
 	ss := streams(r.part.Model, &st, ds, f)
 	c.standStill(r.part.Model, ds, ss)
 	return r.ok("model", r.part.Model.Name, struct {
@@ -266,5 +266,5 @@ func (c *Console) model(r *request) error {
 		Refused     string
 		Health      string
 		Shared      bool
-	}{draw(ds, ss), ss, ds, states(ds), st.Refused, r.path("/health"), f.shared})
+	}{draw(ds, ss), ss, ds, countStates(ds), st.Refused, r.path("/health"), f.shared})
 }

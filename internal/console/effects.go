@@ -31,7 +31,7 @@ func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 			out = append(out, e)
 		}
 	}
-	for _, e := range sums(m, append(tally.Fold(ch, nil), tally.FoldSets(ch, nil)...)) {
+	for _, e := range describeSums(m, append(tally.Fold(ch, nil), tally.FoldSets(ch, nil)...)) {
 		add(e)
 	}
 	was, is := ch.Was, ch.Is
@@ -57,9 +57,9 @@ func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 	return out
 }
 
-// sums says what amounts add to the ledger of each target.
+// describeSums says what amounts add to the ledger of each target.
 // Amounts for one target are put together first, so a mean is one effect and not two.
-func sums(m *model.Model, adds []projections.Add) (out []effect) {
+func describeSums(m *model.Model, adds []projections.Add) (out []effect) {
 	for i, a := range adds {
 		same := func(b projections.Add) bool {
 			return b.Entity == a.Entity && projections.SameRow(b.Target, a.Target)

@@ -65,9 +65,9 @@ func newColumn(x, width, height int) *column {
 	return &column{x: x, width: width, height: height, ends: map[string]*columnEnd{}}
 }
 
-// add notes that a box, which its Full names, belongs beside the height at. It makes the box when
+// addBox notes that a box, which its Full names, belongs beside the height at. It makes the box when
 // it is first named.
-func (c *column) add(box node, at int) {
+func (c *column) addBox(box node, at int) {
 	e := c.ends[box.Full]
 	if e == nil {
 		box.X, box.W, box.H = c.x, c.width, c.height
@@ -78,9 +78,9 @@ func (c *column) add(box node, at int) {
 	e.sum, e.n = e.sum+at, e.n+1
 }
 
-// place gives each box a place, in the order of the means of the places beside it.
+// placeBoxes gives each box a place, in the order of the means of the places beside it.
 // Boxes never overlap: each is at least boxGap below the one before.
-func (c *column) place() (bottom int) {
+func (c *column) placeBoxes() (bottom int) {
 	slices.SortStableFunc(c.order, func(a, b *columnEnd) int { return cmp.Compare(a.sum*b.n, b.sum*a.n) })
 	next := 0
 	for _, e := range c.order {
@@ -112,31 +112,31 @@ func draw(ds []derived, ss []stream) *graph {
 		box := ds[i].box(i * (boxHeight + boxGap))
 		g.Nodes = append(g.Nodes, box)
 		for _, f := range ds[i].From {
-			from.add(endOf(f), box.middle())
+			from.addBox(endOf(f), box.middle())
 		}
 		if ds[i].Into.Text != "" {
-			into.add(endOf(ds[i].Into), box.middle())
+			into.addBox(endOf(ds[i].Into), box.middle())
 		}
 	}
-	g.Height = max(g.Height, from.place(), into.place())
+	g.Height = max(g.Height, from.placeBoxes(), into.placeBoxes())
 	for i := range ds {
 		for _, f := range ds[i].From {
-			g.join(from.ends[f.Text].node, g.Nodes[i])
+			g.drawEdge(from.ends[f.Text].node, g.Nodes[i])
 		}
 		if ds[i].Into.Text != "" {
-			g.join(g.Nodes[i], into.ends[ds[i].Into.Text].node)
+			g.drawEdge(g.Nodes[i], into.ends[ds[i].Into.Text].node)
 		}
 	}
 	feeds := newColumn(0, streamWidth, boxHeight)
 	for i := range ss {
 		for _, e := range ss[i].Entities {
-			feeds.add(ss[i].box(), from.ends[e].middle())
+			feeds.addBox(ss[i].box(), from.ends[e].middle())
 		}
 	}
-	g.Height = max(g.Height, feeds.place())
+	g.Height = max(g.Height, feeds.placeBoxes())
 	for i := range ss {
 		for _, e := range ss[i].Entities {
-			g.join(feeds.ends[ss[i].box().Full].node, from.ends[e].node)
+			g.drawEdge(feeds.ends[ss[i].box().Full].node, from.ends[e].node)
 		}
 	}
 	g.Height += 2 // the lines of boxes at the edges
@@ -144,8 +144,8 @@ func draw(ds []derived, ss []stream) *graph {
 	return g
 }
 
-// join draws an edge from the right side of a box to the left side of another one.
-func (g *graph) join(a, b node) {
+// drawEdge draws an edge from the right side of a box to the left side of another one.
+func (g *graph) drawEdge(a, b node) {
 	x1, y1, x2, y2 := a.X+a.W, a.middle(), b.X, b.middle()
 	mid := (x1 + x2) / 2
 	g.Edges = append(g.Edges, edge{fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, mid, y1, mid, y2, x2, y2)})

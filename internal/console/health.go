@@ -51,15 +51,15 @@ func (c *Console) health(r *request) error {
 		return err
 	}
 	p := healthPage{Refused: st.Refused, Shared: c.options.Shards != nil, Check: c.checkOf(r), Tables: st.Tables, Search: st.Search}
-	shards, err := c.shards(r.ctx, r.part)
+	shards, err := c.describeShards(r.ctx, r.part)
 	if err != nil {
 		return err
 	}
-	p.shards(c.courses[m.Name], shards)
+	p.showShards(c.courses[m.Name], shards)
 	if c.options.Reader != nil {
 		p.Reader = c.options.Reader(m.Name)
 	}
-	if err := p.gaps(r); err != nil {
+	if err := p.listGaps(r); err != nil {
 		return err
 	}
 	if c.options.Units != nil {
@@ -101,9 +101,9 @@ func lagClass(d time.Duration) string {
 	return "bad"
 }
 
-// shards shows the lag of each shard now, and over the last hour. All pictures have one scale.
+// showShards shows the lag of each shard now, and over the last hour. All pictures have one scale.
 // Only the first maxSeries shards have a picture, so a page stays small however many there are.
-func (p *healthPage) shards(k *course, now []shardLag) {
+func (p *healthPage) showShards(k *course, now []shardLag) {
 	var courses [][]time.Duration
 	var since time.Time
 	high := time.Second
@@ -118,7 +118,7 @@ func (p *healthPage) shards(k *course, now []shardLag) {
 	for i := range now {
 		s := &now[i]
 		l := shardLine{Table: s.table, Shard: s.shard, Position: s.at}
-		l.Lag, l.Class = said(s.lag)
+		l.Lag, l.Class = formatLag(s.lag)
 		if i < maxSeries && len(courses[i]) > 0 {
 			l.Picture = lagPicture(courses[i], high)
 		}
@@ -150,14 +150,14 @@ func lagPicture(lags []time.Duration, high time.Duration) *picture {
 	case most > 0:
 		says = "at most " + lagText(most)
 	}
-	return sketch(at, values, 0, high.Seconds(), says)
+	return drawSteps(at, values, 0, high.Seconds(), says)
 }
 
 // mostGaps is how many gaps a page lists.
 const mostGaps = 20
 
-// gaps lists the gaps among the first dead letters.
-func (p *healthPage) gaps(r *request) (err error) {
+// listGaps lists the gaps among the first dead letters.
+func (p *healthPage) listGaps(r *request) (err error) {
 	_, p.More, err = r.eachLetter(func(d *deadletter.Letter) error {
 		if len(p.Gaps) == mostGaps {
 			return errEnough

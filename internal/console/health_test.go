@@ -79,7 +79,7 @@ func TestGraphBuilds(t *testing.T) {
 	}, rates: map[string]float64{"Review": 12.4, "Product": 1}}
 	says := func(want map[string]string) {
 		t.Helper()
-		ds := derivations(m, &st, f)
+		ds := describePlan(m, &st, f)
 		g, said := draw(ds, streams(m, &st, ds, f)), map[string]string{}
 		for _, n := range g.Nodes {
 			said[n.Text] = strings.TrimSpace(n.Small + " " + n.Class)
@@ -169,7 +169,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("%v a second without a sample", got)
 	}
 	for i := range 3 * maxSamples { // 100 a second
-		k.add(at(time.Duration(i)*sampleEvery, uint64(i)*1000))
+		k.addMoment(at(time.Duration(i)*sampleEvery, uint64(i)*1000))
 	}
 	end := 3 * maxSamples * sampleEvery
 	last := uint64(3*maxSamples-1) * 1000
@@ -194,9 +194,9 @@ func TestSamples(t *testing.T) {
 	w.put("Product", texts("pot", "Tea pot"))
 	w.derive()
 	w.put("Review", review("pot", "ida")) // not applied
-	shards, err := w.c.shards(t.Context(), w.part)
+	shards, err := w.c.describeShards(t.Context(), w.part)
 	failtest.On(t, err)
-	s := w.c.sampled(w.part, shards)
+	s := w.c.takeSample(w.part, shards)
 	behind := 0
 	for _, lag := range s.lag {
 		if lag > 0 {
@@ -210,7 +210,7 @@ func TestSamples(t *testing.T) {
 	for i := range many {
 		many[i].shard = strconv.Itoa(i)
 	}
-	if s = w.c.sampled(w.part, many); len(s.lag) != maxSeries {
+	if s = w.c.takeSample(w.part, many); len(s.lag) != maxSeries {
 		t.Errorf("%d series", len(s.lag))
 	}
 	w = opened(t, Options{every: time.Millisecond})
@@ -233,7 +233,7 @@ func TestHealth(t *testing.T) {
 		},
 	})
 	for i, lag := range []time.Duration{0, 0, 40 * time.Second, -1, 5 * time.Second} {
-		w.c.courses["shop"].add(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1"}: lag}})
+		w.c.courses["shop"].addMoment(moment{at: time.Date(2026, 1, 31, 12, 0, 10*i, 0, time.UTC), lag: map[series]time.Duration{{"shop-rows", "s1"}: lag}})
 	}
 	w.wants("/console/shop/health", `No gap waits`)
 	if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: "shard s9 of shop-rows", Reason: "records are missing", Time: time.Now()}); err != nil {
@@ -291,9 +291,9 @@ func TestHealthSaysWhatIsCut(t *testing.T) {
 			t.Errorf("%q, and nothing is cut", cut)
 		}
 	}
-	now, err := w.c.shards(t.Context(), w.part)
+	now, err := w.c.describeShards(t.Context(), w.part)
 	failtest.On(t, err)
-	w.c.courses["shop"].add(w.c.sampled(w.part, now))
+	w.c.courses["shop"].addMoment(w.c.takeSample(w.part, now))
 	for i := range mostGaps + 1 {
 		if _, err := w.part.Runner.Letters().Keep(t.Context(), deadletter.Letter{Kind: deadletter.Gap, Target: fmt.Sprint("shard ", i), Reason: "missing"}); err != nil {
 			t.Fatal(err)

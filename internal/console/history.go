@@ -88,8 +88,8 @@ func printed(t *model.Table, ref store.Ref) string {
 	return t.Name + " " + string(value.AppendPlainItem(nil, t.Item(ref.Key)))
 }
 
-// add keeps a line, and its value for the picture if it is a number.
-func (h *teller) add(l historyLine, at time.Time, shows string) {
+// keepLine keeps a line, and its value for the picture if it is a number.
+func (h *teller) keepLine(l historyLine, at time.Time, shows string) {
 	if v, err := strconv.ParseFloat(shows, 64); err == nil {
 		h.points = append(h.points, point{at, v})
 	}
@@ -99,9 +99,9 @@ func (h *teller) add(l historyLine, at time.Time, shows string) {
 	h.lines = append(h.lines, l)
 }
 
-// explain takes in a record of the second pass. The values after it are known only if the records
+// explainRecord takes in a record of the second pass. The values after it are known only if the records
 // begin with the first.
-func (h *teller) explain(ctx context.Context, e *events.Entry, table string) error {
+func (h *teller) explainRecord(ctx context.Context, e *events.Entry, table string) error {
 	l, ok, err := h.why.Explain(ctx, e, table)
 	if !ok {
 		return err
@@ -113,12 +113,12 @@ func (h *teller) explain(ctx context.Context, e *events.Entry, table string) err
 	if h.secret {
 		line.Added = model.HiddenText
 	}
-	h.add(line, l.Time, l.Value)
+	h.keepLine(line, l.Time, l.Value)
 	return nil
 }
 
-// showed takes in a record of the target itself, if it shows another value of the attribute.
-func (h *teller) showed(t *model.Table, r *events.Record) {
+// noteShown takes in a record of the target itself, if it shows another value of the attribute.
+func (h *teller) noteShown(t *model.Table, r *events.Record) {
 	key, ok := t.KeyOf(r.Keys)
 	if !ok || !projections.SameRow(store.Ref{Table: t.Name, Key: key}, h.target) || value.Equal(r.Old.Get(h.attr), r.New.Get(h.attr)) {
 		return
@@ -132,15 +132,15 @@ func (h *teller) showed(t *model.Table, r *events.Record) {
 	if is.IsMissing() {
 		l.Added = "shows none"
 	}
-	h.add(l, r.Time, text(is))
+	h.keepLine(l, r.Time, text(is))
 }
 
 // fromRecordings is the parameter for a history from recordings, not from the last records that this process applied.
 const fromRecordings = "recordings"
 
-// history fills in what changed the value: from the records that this process applied last or, if
+// fillHistory fills in what changed the value: from the records that this process applied last or, if
 // the reader asks for those, from recordings.
-func (c *Console) history(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
+func (c *Console) fillHistory(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
 	m := r.part.Model
 	if p.Value.Text == model.HiddenText {
 		return nil
@@ -204,10 +204,10 @@ func (c *Console) lived(r *request, out *history, h *teller) error {
 		return nil
 	}
 	for i := len(recent) - 1; i >= 0; i-- {
-		if err := h.explain(r.ctx, entry(recent[i]), recent[i].table.Name); err != nil {
+		if err := h.explainRecord(r.ctx, entry(recent[i]), recent[i].table.Name); err != nil {
 			return err
 		}
-		h.showed(recent[i].table, &recent[i].record)
+		h.noteShown(recent[i].table, &recent[i].record)
 	}
 	return nil
 }
@@ -247,7 +247,7 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 			out.Covers, out.Cut = fmt.Sprintf("The first %d records of the recordings.", n), brief(bad.Error(), longRunes)
 			return nil
 		}
-		n, err = pass(n, func(e *events.Entry, table string) error { return h.explain(ctx, e, table) })
+		n, err = pass(n, func(e *events.Entry, table string) error { return h.explainRecord(ctx, e, table) })
 	}
 	if err != nil {
 		c.options.Log.Warn("records of a history cannot be read", "model", r.part.Model.Name, "error", err)
@@ -302,5 +302,5 @@ func pointsPicture(all []point) *picture {
 		at, values = append(at, x), append(values, p.value)
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
-	return sketch(at, values, low, high, fmt.Sprintf("%d values from %s to %s, the last is %s", len(all), number(low), number(high), number(all[len(all)-1].value)))
+	return drawSteps(at, values, low, high, fmt.Sprintf("%d values from %s to %s, the last is %s", len(all), number(low), number(high), number(all[len(all)-1].value)))
 }

@@ -136,7 +136,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	h := &teller{}
 	began := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for i := range 4 * mostLines {
-		h.add(historyLine{Value: fmt.Sprint(i)}, began.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
+		h.keepLine(historyLine{Value: fmt.Sprint(i)}, began.Add(time.Duration(i)*time.Second), fmt.Sprint(i))
 	}
 	o := &history{}
 	o.page(h, 0, "/x?y")
@@ -178,7 +178,7 @@ derive:
 	p := &whyPage{Value: shown{Text: model.HiddenText}}
 	w := open(t)
 	pot := store.Ref{Table: "shop-rows", Key: store.Key{Partition: value.OfString("PRODUCT#pot"), Sort: value.OfString("ABOUT")}}
-	if err := w.c.history(&request{c: w.c, part: w.part, Request: httptest.NewRequest("GET", "/", nil)}, p, w.part.Model.Tables[0], pot, "reviews"); err != nil || p.History != nil {
+	if err := w.c.fillHistory(&request{c: w.c, part: w.part, Request: httptest.NewRequest("GET", "/", nil)}, p, w.part.Model.Tables[0], pot, "reviews"); err != nil || p.History != nil {
 		t.Errorf("a value that is hidden has a history: %+v %v", p.History, err)
 	}
 	h := &teller{m: m, attr: "spent", secret: true}
@@ -190,7 +190,7 @@ derive:
 	e := &events.Entry{Record: events.Record{Table: "rows", Keys: keys, New: keys.With(
 		value.Attr{Name: "kind", Value: value.OfString("sale")}, value.Attr{Name: "cost", Value: value.OfString("4711")})}}
 	h.why.Find(e, "rows")
-	failtest.On(t, errors.Join(h.why.Choose(w.c.scratch()), h.explain(t.Context(), e, "rows"), h.why.Close()))
+	failtest.On(t, errors.Join(h.why.Choose(w.c.scratch()), h.explainRecord(t.Context(), e, "rows"), h.why.Close()))
 	if len(h.lines) != 1 || h.lines[0].Added != model.HiddenText {
 		t.Errorf("%+v", h.lines)
 	}

@@ -47,9 +47,9 @@ type queue struct {
 	missed uint64
 }
 
-// push adds a record and drops the oldest ones over the bounds. The newest record always stays,
+// addRecord adds a record and drops the oldest ones over the bounds. The newest record always stays,
 // however large it is.
-func (q *queue) push(r *applied, most, mostBytes int) {
+func (q *queue) addRecord(r *applied, most, mostBytes int) {
 	q.all, q.bytes = append(q.all, r), q.bytes+r.size
 	for len(q.all) > most || q.bytes > mostBytes && len(q.all) > 1 {
 		q.bytes -= q.all[0].size
@@ -94,9 +94,9 @@ func (h *hub) publish(t *model.Table, records []events.Record) {
 	for _, rec := range records[skip:] {
 		h.number++
 		r := &applied{h.number, t, rec, rec.Size()}
-		h.recent.push(r, maxKept, maxKeptBytes)
+		h.recent.addRecord(r, maxKept, maxKeptBytes)
 		for s := range h.subs {
-			s.queue.push(r, maxQueued, maxQueueBytes)
+			s.queue.addRecord(r, maxQueued, maxQueueBytes)
 		}
 	}
 	for s := range h.subs {
@@ -114,12 +114,12 @@ func (h *hub) read() map[string]uint64 {
 	return maps.Clone(h.counts)
 }
 
-// subscribe opens a tail behind the record with a number; 0 begins with the next record. What
+// openTail opens a tail behind the record with a number; 0 begins with the next record. What
 // the hub still has after that record is queued, and the rest counts as missed. The caller
 // closes it.
 // A number that the hub has not reached yet, as of a browser that saw another process, begins with
 // the next record too.
-func (h *hub) subscribe(after uint64) *subscription {
+func (h *hub) openTail(after uint64) *subscription {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &subscription{hub: h, wake: make(chan struct{}, 1)}
@@ -127,7 +127,7 @@ func (h *hub) subscribe(after uint64) *subscription {
 		s.queue.missed = h.number - after
 		for _, r := range h.recent.all {
 			if r.number > after {
-				s.queue.push(r, maxQueued, maxQueueBytes)
+				s.queue.addRecord(r, maxQueued, maxQueueBytes)
 				s.queue.missed--
 			}
 		}
@@ -137,8 +137,8 @@ func (h *hub) subscribe(after uint64) *subscription {
 	return s
 }
 
-// close ends the tail. It may be called once; records that were queued are dropped.
-func (s *subscription) close() {
+// endTail ends the tail. It may be called once; records that were queued are dropped.
+func (s *subscription) endTail() {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	delete(s.hub.subs, s)

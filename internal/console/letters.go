@@ -89,8 +89,8 @@ type Letters struct {
 	More    bool     `json:"more"`
 }
 
-// answer writes JSON.
-func (r *request) answer(what any) error {
+// writeJSON writes JSON.
+func (r *request) writeJSON(what any) error {
 	setHeaders(r.w, "application/json")
 	if err := json.NewEncoder(r.w).Encode(what); err != nil {
 		return http.ErrAbortHandler
@@ -110,8 +110,8 @@ func asJSON(h func(*request) error) func(*request) error {
 	}
 }
 
-// letters answers with the dead letters of a model.
-func (c *Console) letters(r *request) error {
+// answerLetters answers with the dead letters of a model.
+func (c *Console) answerLetters(r *request) error {
 	out := Letters{Letters: []Letter{}}
 	var err error
 	_, out.More, err = r.eachLetter(func(d *deadletter.Letter) error {
@@ -121,7 +121,7 @@ func (c *Console) letters(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.answer(&out)
+	return r.writeJSON(&out)
 }
 
 // oneLetter answers with one dead letter.
@@ -130,7 +130,7 @@ func (c *Console) oneLetter(r *request) error {
 	if err != nil {
 		return noLetter(err)
 	}
-	return r.answer(LetterOf(r.part.Model, &d))
+	return r.writeJSON(LetterOf(r.part.Model, &d))
 }
 
 // command has h do an action of a program, one at a time, if the console may act. No page of another origin can send
@@ -160,5 +160,5 @@ func (c *Console) onLetter(r *request, action string) error {
 	if err != nil {
 		return noLetter(err)
 	}
-	return r.answer(&done)
+	return r.writeJSON(&done)
 }

@@ -19,10 +19,10 @@ const (
 	pictureHeight = 32
 )
 
-// sketch draws values from left to right in steps, each valid until the next: at is where a value
+// drawSteps draws values from left to right in steps, each valid until the next: at is where a value
 // begins, from 0 to 1. The lowest is at the bottom and the highest at the top. A value that is not
 // a number leaves a hole.
-func sketch(at, values []float64, low, high float64, says string) *picture {
+func drawSteps(at, values []float64, low, high float64, says string) *picture {
 	p := &picture{Width: pictureWidth, Height: pictureHeight, Says: says}
 	if high <= low {
 		high = low + 1

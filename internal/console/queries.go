@@ -24,9 +24,9 @@ type queryLine struct {
 	Parameters string
 }
 
-// queries lists the queries of a model with their parameters, optional ones in brackets. No row is
+// listQueries lists the queries of a model with their parameters, optional ones in brackets. No row is
 // read.
-func (c *Console) queries(r *request) error {
+func (c *Console) listQueries(r *request) error {
 	var all []queryLine
 	for _, q := range r.part.Model.Queries {
 		var names []string
@@ -101,11 +101,11 @@ func (c *Console) query(r *request) error {
 	began := time.Now()
 	res, err := r.part.Query.Run(r.ctx, name, params, query.Page{Limit: pageRows, Cursor: r.param("cursor")})
 	p.Took = took(time.Since(began))
-	if err := p.refused(err); err != nil {
+	if err := p.noteRefusal(err); err != nil {
 		return err
 	}
 	p.Unfinished = strings.Join(res.Unfinished, ", ")
-	p.table(q, res.Items)
+	p.fillTable(q, res.Items)
 	if res.Cursor != "" {
 		pairs := []string{"ask", "1", "cursor", res.Cursor}
 		for _, k := range slices.Sorted(maps.Keys(params)) {
@@ -116,9 +116,9 @@ func (c *Console) query(r *request) error {
 	return r.ok("query", name, &p)
 }
 
-// refused notes what the reader can correct, and returns any other error.
+// noteRefusal notes what the reader can correct, and returns any other error.
 // What names no field of the page is shown above the form.
-func (p *queryPage) refused(err error) error {
+func (p *queryPage) noteRefusal(err error) error {
 	var bad *query.ParameterError
 	switch {
 	case errors.As(err, &bad):
@@ -159,9 +159,9 @@ func answered(q *model.Query) (e *model.Entity, order []string) {
 	return e, append(order, telling(e)...)
 }
 
-// table makes a table of rows, with the columns that say most first. Attributes that are only keys
+// fillTable makes a table of rows, with the columns that say most first. Attributes that are only keys
 // come last.
-func (p *queryPage) table(q *model.Query, rows []value.Item) {
+func (p *queryPage) fillTable(q *model.Query, rows []value.Item) {
 	e, order := answered(q)
 	rank := func(name string) int {
 		if at := slices.Index(order, name); at >= 0 {

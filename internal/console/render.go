@@ -66,10 +66,10 @@ var sections = []struct {
 	{"Try", "/try", []string{"try", "new"}},
 }
 
-// render answers with a page, made whole before its first byte is sent.
+// renderPage answers with a page, made whole before its first byte is sent.
 // An error of a template is returned before anything is sent. An error of sending is
 // http.ErrAbortHandler: the browser has gone, and no second answer is possible.
-func (r *request) render(status int, name, title string, body any) error {
+func (r *request) renderPage(status int, name, title string, body any) error {
 	f := frame{Title: title, Page: name, Body: body, Style: styled, Script: name == "tail" || name == "query"}
 	if r.c.options.Write {
 		f.Token = r.c.token
@@ -108,9 +108,9 @@ func (r *request) render(status int, name, title string, body any) error {
 	return nil
 }
 
-// ok is render with 200.
+// ok is renderPage with 200.
 func (r *request) ok(name, title string, body any) error {
-	return r.render(http.StatusOK, name, title, body)
+	return r.renderPage(http.StatusOK, name, title, body)
 }
 
 func took(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }

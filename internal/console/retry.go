@@ -27,7 +27,7 @@ func (c *Console) actOnLetter(r *request) error {
 	} else if done.Why != "" {
 		return c.showLetter(r, http.StatusConflict, "It is still a dead letter: "+done.Why, false)
 	}
-	return r.done(r.path("/dead"))
+	return r.redirectTo(r.path("/dead"))
 }
 
 // Acted is the result of an action on a letter. Why is why the letter stays, "" if it does not.
@@ -40,7 +40,7 @@ type Acted struct {
 func Act(ctx context.Context, s *system.System, part *system.Part, id, action string) (done Acted, err error) {
 	switch action {
 	case "retry":
-		done.Applied, err = retry(ctx, s, part, id)
+		done.Applied, err = retryLetter(ctx, s, part, id)
 	case "discard":
 		err = part.Runner.DiscardLetter(ctx, id)
 	default:
@@ -60,9 +60,9 @@ func noLetter(err error) error {
 	return err
 }
 
-// retry applies a dead letter of a model again: one of a record that a replay could not use as that replay would now. It
+// retryLetter applies a dead letter of a model again: one of a record that a replay could not use as that replay would now. It
 // returns how much was applied, also with an error.
-func retry(ctx context.Context, s *system.System, part *system.Part, id string) (applied int, err error) {
+func retryLetter(ctx context.Context, s *system.System, part *system.Part, id string) (applied int, err error) {
 	d, err := part.Runner.DeadByID(ctx, id)
 	if err != nil {
 		return 0, err

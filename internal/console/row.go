@@ -64,9 +64,9 @@ type linked struct {
 	Entity     string
 }
 
-// row shows one row: GET /console/{model}/row. A row that is gone has a page too, with the ledger
+// showRow shows one row: GET /console/{model}/row. A row that is gone has a page too, with the ledger
 // that may have stayed: so a value that waits for its target can be seen.
-func (c *Console) row(r *request) error {
+func (c *Console) showRow(r *request) error {
 	t, ref, row, err := r.stored()
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (c *Console) row(r *request) error {
 	if e != nil {
 		p.Entity, p.All = e.Name, e.Derived
 	}
-	p.sort(r, t, e, r.part.Model.Shown(e, row), ref)
-	if p.Ledgers, err = c.ledgers(r, e, ref); err != nil {
+	p.sortAttributes(r, t, e, r.part.Model.Shown(e, row), ref)
+	if p.Ledgers, err = c.readLedgers(r, e, ref); err != nil {
 		return err
 	}
 	if row != nil && e != nil {
@@ -98,10 +98,10 @@ func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 	return seq.Find(t.Entities, func(e *model.Entity) bool { return e.MatchKey(t.Item(ref.Key)) && e.Takes(ref.Key) })
 }
 
-// sort puts each attribute of a row into its list.
+// sortAttributes puts each attribute of a row into its list.
 // The lists have the attributes in the order of the row. Where the model hides anything, values of
 // weir's own attributes are not shown.
-func (p *rowPage) sort(r *request, t *model.Table, e *model.Entity, row value.Item, ref store.Ref) {
+func (p *rowPage) sortAttributes(r *request, t *model.Table, e *model.Entity, row value.Item, ref store.Ref) {
 	own := projections.OwnRow(e, row)
 	for _, a := range row {
 		one := attribute{Name: brief(a.Name, cellRunes), Value: show(a.Value, longRunes), Type: a.Value.Kind().String()}
@@ -131,9 +131,9 @@ func whyPath(m *model.Model, ref store.Ref, attr string) string {
 	return modelPath(m.Name, "/why", "table", ref.Table, "pk", keyText(ref.Key.Partition), "sk", keyText(ref.Key.Sort), "attr", attr)
 }
 
-// ledgers reads the ledgers beside a row: the model's own, and that of a build of the entity.
+// readLedgers reads the ledgers beside a row: the model's own, and that of a build of the entity.
 // They are read in one call, strongly. The ledger of a build has the name of the build's state.
-func (c *Console) ledgers(r *request, e *model.Entity, ref store.Ref) (out []ledger, err error) {
+func (c *Console) readLedgers(r *request, e *model.Entity, ref store.Ref) (out []ledger, err error) {
 	if e == nil {
 		return nil, nil
 	}

@@ -57,12 +57,12 @@ type rowLine struct {
 	Text   string // the row in short, if there are no columns
 }
 
-// rows lists a table, an index or an item collection in pages: GET /console/{model}/rows.
+// listRows lists a table, an index or an item collection in pages: GET /console/{model}/rows.
 // It links to the next page by a cursor. Rows are not counted, so the page costs the same in a table of any size.
-func (c *Console) rows(r *request) error {
+func (c *Console) listRows(r *request) error {
 	p := rowsPage{}
 	var err error
-	if p.browse, err = r.browse(); err != nil {
+	if p.browse, err = r.parseBrowse(); err != nil {
 		return err
 	}
 	rows, next, err := c.read(r, &p)
@@ -82,7 +82,7 @@ func (c *Console) rows(r *request) error {
 	}
 	p.Tables = append(p.Tables, seq.Map(m.AllTables(), func(t *model.Table) string { return t.Name })...)
 	p.Action = r.path("/rows")
-	p.fill(m, rows)
+	p.fillLines(m, rows)
 	return r.ok("rows", p.title(), &p)
 }
 
@@ -96,9 +96,9 @@ func (p *rowsPage) title() string {
 	return p.Table.Name
 }
 
-// browse reads which rows are asked for.
+// parseBrowse reads which rows are asked for.
 // Without a table and an entity it is the first table of the model.
-func (r *request) browse() (b *browse, err error) {
+func (r *request) parseBrowse() (b *browse, err error) {
 	b = &browse{}
 	m := r.part.Model
 	if name := r.param("entity"); name != "" {
@@ -179,8 +179,8 @@ func (p *browse) after(row value.Item) *store.Cursor {
 // mostColumns is how many attributes of an entity's rows have a column of their own.
 const mostColumns = 6
 
-// fill makes the lines of a page. A row without the whole key of the table is left out.
-func (p *rowsPage) fill(m *model.Model, rows []value.Item) {
+// fillLines makes the lines of a page. A row without the whole key of the table is left out.
+func (p *rowsPage) fillLines(m *model.Model, rows []value.Item) {
 	if p.Entity != nil {
 		p.Columns = columnsOf(p.Entity, rows)
 	}

@@ -64,6 +64,6 @@ func streamOf(m *model.Model, st *status.Status, f *flow, table string) stream {
 		s.Shards += " here"
 	}
 	s.State, s.Rate = string(owntable.Live), rateText(rate)
-	s.Lag, s.Class = said(lag)
+	s.Lag, s.Class = formatLag(lag)
 	return s
 }

@@ -153,10 +153,10 @@ func lineOf(m *model.Model, a *applied) (l recordLine, ok bool) {
 	return l, true
 }
 
-// events sends records as they are applied until the browser leaves, takes nothing for too long,
+// streamEvents sends records as they are applied until the browser leaves, takes nothing for too long,
 // or the server stops. It never holds up the follower: a browser that is slow gets a line that
 // says how many records it missed.
-func (c *Console) events(w http.ResponseWriter, req *http.Request) {
+func (c *Console) streamEvents(w http.ResponseWriter, req *http.Request) {
 	if !web.Spend(w, req, 1) {
 		return
 	}
@@ -178,20 +178,20 @@ func (c *Console) events(w http.ResponseWriter, req *http.Request) {
 		id = seen
 	}
 	after, again := c.parseID(id)
-	s := c.options.Activity.models[r.part.Model.Name].subscribe(after)
-	defer s.close()
+	s := c.options.Activity.models[r.part.Model.Name].openTail(after)
+	defer s.endTail()
 	setHeaders(w, "text/event-stream")
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // the request has been read, and the answer may last
-	if err := c.stream(r, out, s, again); err != nil {
+	if err := c.streamBatches(r, out, s, again); err != nil {
 		c.options.Log.Error("a tail broke off", "error", err)
 	}
 }
 
-// stream sends until the browser, the server or an error ends it; only an error of the program
+// streamBatches sends until the browser, the server or an error ends it; only an error of the program
 // itself is returned. again says that the browser comes from another run of the program, whose
 // records are not known here.
-func (c *Console) stream(r *request, out *http.ResponseController, s *subscription, again bool) error {
+func (c *Console) streamBatches(r *request, out *http.ResponseController, s *subscription, again bool) error {
 	send := func(text string) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(tailPatience))
 		_, err := r.w.Write([]byte(text))
@@ -219,7 +219,7 @@ func (c *Console) stream(r *request, out *http.ResponseController, s *subscripti
 			continue
 		case <-s.wake:
 		}
-		text, err := c.batch(r.part.Model, s, f)
+		text, err := c.renderBatch(r.part.Model, s, f)
 		if err != nil {
 			return err
 		}
@@ -244,10 +244,10 @@ type tailBatch struct {
 	Records []recordLine
 }
 
-// batch renders what waits as one event, the newest record first; "" if nothing of it is asked for.
+// renderBatch renders what waits as one event, the newest record first; "" if nothing of it is asked for.
 // At most tailAtOnce records are in one event. The others count as missed, with those that the
 // subscription has dropped.
-func (c *Console) batch(m *model.Model, s *subscription, f filter) (string, error) {
+func (c *Console) renderBatch(m *model.Model, s *subscription, f filter) (string, error) {
 	all, missed, number := s.take()
 	b := tailBatch{Missed: missed}
 	for i := len(all) - 1; i >= 0; i-- {

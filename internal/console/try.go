@@ -45,10 +45,10 @@ func (c *Console) try(r *request) error {
 	return r.ok("try", "Try", &p)
 }
 
-// kill ends the follower and starts it again.
-func (c *Console) kill(r *request) error {
+// killFollower ends the follower and starts it again.
+func (c *Console) killFollower(r *request) error {
 	n := c.options.Try.Kill(r.part.Model.Name)
-	return r.done(r.path("/try", "kills", strconv.Itoa(n)))
+	return r.redirectTo(r.path("/try", "kills", strconv.Itoa(n)))
 }
 
 // newPage is a form for a row of an entity.
@@ -145,15 +145,15 @@ func (c *Console) write(r *request) error {
 		attrs = append(attrs, value.Attr{Name: f.Name, Value: v})
 	}
 	if slices.ContainsFunc(p.Fields, func(f newField) bool { return len(f.Mistakes) > 0 }) {
-		return r.render(http.StatusUnprocessableEntity, "new", "A row of "+e.Name, p)
+		return r.renderPage(http.StatusUnprocessableEntity, "new", "A row of "+e.Name, p)
 	}
 	to := &ingest.Writer{Model: r.part.Model, Store: c.system.Store}
 	res := to.Do(r.ctx, []ingest.Command{{Op: op, Entity: e.Name, Item: value.NewItem(attrs...)}})[0]
 	var no *ingest.Refusal
 	switch {
 	case errors.As(res.Err, &no):
-		p.refused(no)
-		return r.render(http.StatusUnprocessableEntity, "new", "A row of "+e.Name, p)
+		p.placeProblems(no)
+		return r.renderPage(http.StatusUnprocessableEntity, "new", "A row of "+e.Name, p)
 	case res.Err != nil:
 		return res.Err
 	}
@@ -161,10 +161,10 @@ func (c *Console) write(r *request) error {
 	return r.ok("new", "A row of "+e.Name, p)
 }
 
-// refused puts each problem at its field.
+// placeProblems puts each problem at its field.
 // A problem of no field of the page is listed above the form. Pointers are JSON Pointers (RFC
 // 6901).
-func (p *newPage) refused(no *ingest.Refusal) {
+func (p *newPage) placeProblems(no *ingest.Refusal) {
 	for _, one := range no.Problems {
 		name, _, _ := strings.Cut(strings.TrimPrefix(one.Pointer, "/"), "/")
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)

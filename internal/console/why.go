@@ -137,9 +137,9 @@ type whyRow struct {
 	Value shown
 }
 
-// why lists the rows behind a derived value as they are now: GET /console/{model}/why. What counted
+// explainValue lists the rows behind a derived value as they are now: GET /console/{model}/why. What counted
 // before, and is gone, is in a recording only; the page names the command that finds it there.
-func (c *Console) why(r *request) error {
+func (c *Console) explainValue(r *request) error {
 	t, ref, row, err := r.stored()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c *Console) why(r *request) error {
 	m := r.part.Model
 	p := whyPage{Row: rowLink(m, ref), Entity: e.Name, Attr: attr, Value: show(r.part.Model.Shown(e, row).Get(attr), cellRunes)}
 	p.Command = m.Command("why", brief(printed(t, ref), cellRunes), attr, "--from", "RECORDING…")
-	if err := c.history(r, &p, t, ref, attr); err != nil {
+	if err := c.fillHistory(r, &p, t, ref, attr); err != nil {
 		return err
 	}
 	all := contributors(e, attr)
@@ -175,16 +175,16 @@ func (c *Console) why(r *request) error {
 	if one.field != nil {
 		p.Field = one.field.Name
 	}
-	if err := c.contributing(r, &p, one, ref, n); err != nil {
+	if err := c.fillContributions(r, &p, one, ref, n); err != nil {
 		return err
 	}
 	return r.ok("why", "Why "+attr, &p)
 }
 
-// contributing fills in a page of the rows that count towards the target.
+// fillContributions fills in a page of the rows that count towards the target.
 // The rows are read as they are, beside the stream: a row that was written a moment ago may be
 // listed before the value counts it.
-func (c *Console) contributing(r *request, p *whyPage, one *contributor, target store.Ref, n int) error {
+func (c *Console) fillContributions(r *request, p *whyPage, one *contributor, target store.Ref, n int) error {
 	t := one.source.Table
 	q, narrow := one.partition(one.target.Table.Item(target.Key))
 	p.Scan = !narrow

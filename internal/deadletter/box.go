@@ -119,7 +119,7 @@ func (b Box) ByID(ctx context.Context, id string) (Letter, error) {
 // transaction.
 func (b Box) Keeping(ds []Letter) (ws []store.Write) {
 	for i := range ds {
-		ds[i].identify()
+		ds[i].setID()
 		ws = append(ws, b.letterOf(&ds[i]).Rows(b.Model.Name)...)
 	}
 	return ws

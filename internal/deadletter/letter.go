@@ -78,15 +78,15 @@ var ofRow = []Kind{Number, Status, Publish}
 // ID returns the id of the letter about what a row does not show.
 func ID(kind Kind, row store.Ref) string {
 	d := Letter{Kind: kind, Row: row}
-	d.identify()
+	d.setID()
 	return d.ID
 }
 
-// identify sets the id of a dead letter. The same letter always gets the same id, so
+// setID sets the id of a dead letter. The same letter always gets the same id, so
 // keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
 // argument. The id of a letter about what a row does not show (ofRow) depends only on the row, not on how
 // the model describes it.
-func (d *Letter) identify() {
+func (d *Letter) setID() {
 	target, row := d.Target, d.Row
 	if slices.Contains(ofRow, d.Kind) {
 		target = ""

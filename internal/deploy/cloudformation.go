@@ -14,7 +14,7 @@ import (
 // CloudFormation is the plan as a CloudFormation template.
 // The packages of the functions are objects in a bucket that a parameter names. Two resources of one name are ErrName,
 // and more than CloudFormation takes is ErrLarge.
-func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).print() }
+func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).writeTemplate() }
 
 // stack writes a template.
 // It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
@@ -37,7 +37,7 @@ func sub(text string) node { return tagged("Sub", text) }
 
 // either is Fn::If on one line.
 func either(cond string, a, b any) node {
-	return tagged("If", short(list(cond, a, b)))
+	return tagged("If", putOnOneLine(list(cond, a, b)))
 }
 
 // optional is a property that is left out unless the condition holds.
@@ -67,23 +67,23 @@ func (s *stack) add(id, about, kind string, entries ...entry) {
 	s.resources = append(s.resources, entry{id, object(append([]entry{is("Type", kind)}, entries...)...), about})
 }
 
-// print adds all resources and writes the template. It is called once.
+// writeTemplate adds all resources and writes the template. It is called once.
 // The first error of any resource is returned, and no template then. A template above what CloudFormation takes is an error
 // too. The same plan gives the same bytes.
-func (s *stack) print() ([]byte, error) {
-	s.tables()
-	s.shift()
+func (s *stack) writeTemplate() ([]byte, error) {
+	s.addTables()
+	s.addShift()
 	for _, m := range s.plan.Models {
-		s.queues(m)
+		s.addQueues(m)
 		for _, f := range m.Functions {
-			s.function(f)
+			s.addFunction(f)
 		}
 	}
 	for _, a := range s.plan.alarms() {
-		s.alarm(a)
+		s.addAlarm(a)
 	}
 	for _, m := range s.plan.Models {
-		s.dashboard(m)
+		s.addDashboard(m)
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -124,7 +124,7 @@ func (s *stack) parameters() node {
 			e = append(e, is("AllowedPattern", p.Pattern))
 		}
 		if len(p.Choices) > 0 {
-			e = append(e, is("AllowedValues", short(list(strings2any(p.Choices)...))))
+			e = append(e, is("AllowedValues", putOnOneLine(list(strings2any(p.Choices)...))))
 		}
 		out = append(out, is(p.Name, object(e...)))
 	}
@@ -133,21 +133,21 @@ func (s *stack) parameters() node {
 
 // conditions are those that resources and properties of this file name; each compares parameters alone.
 func (s *stack) conditions() node {
-	equals := func(a string, b string) node { return tagged("Equals", short(list(ref(a), b))) }
-	not := func(n node) node { return tagged("Not", short(list(n))) }
+	equals := func(a string, b string) node { return tagged("Equals", putOnOneLine(list(ref(a), b))) }
+	not := func(n node) node { return tagged("Not", putOnOneLine(list(n))) }
 	out := []entry{
 		is("IsDefault", equals(paramStage, "default")),
 		is("IsOther", not(equals(paramStage, "default"))),
 		is(paramOwn+"Now", equals(paramOwn, "true")),
-		is(paramRegistry+"Now", tagged("And", short(list(tagged("Condition", "IsOther"), equals(paramRegistry, "true"))))),
+		is(paramRegistry+"Now", tagged("And", putOnOneLine(list(tagged("Condition", "IsOther"), equals(paramRegistry, "true"))))),
 		is("HasDataKey", not(equals(paramDataKey, ""))),
 		is("HasLogKey", not(equals(paramLogKey, ""))),
 		is("HasTopic", not(equals(paramTopic, ""))),
 		is("HasProjectorCodeVersion", not(equals("ProjectorCodeVersion", ""))),
 		is("HasIngestCodeVersion", not(equals("IngestCodeVersion", ""))),
 		is("Shifts", not(equals(paramShift, atOnce))),
-		is("Shifts"+paramQueries, tagged("And", short(list(tagged("Condition", "Shifts"), equals(paramQueries, "true"))))),
-		is("HasVpc", not(tagged("Equals", short(list(tagged("Join", short(list("", ref(paramSubnets)))), ""))))),
+		is("Shifts"+paramQueries, tagged("And", putOnOneLine(list(tagged("Condition", "Shifts"), equals(paramQueries, "true"))))),
+		is("HasVpc", not(tagged("Equals", putOnOneLine(list(tagged("Join", putOnOneLine(list("", ref(paramSubnets)))), ""))))),
 	}
 	out = append(out, is(paramQueries+"Now", equals(paramQueries, "true")), is(paramMetrics+"Now", equals(paramMetrics, "true")))
 	if s.plan.searches() {
@@ -160,26 +160,26 @@ func (s *stack) conditions() node {
 // own is the name of weir's own table.
 func own() node { return either("IsDefault", "weir", sub("weir-${"+paramStage+"}")) }
 
-// tables adds weir's own table, the registry of stages, and the models' tables, each under a condition. All are kept
+// addTables adds weir's own table, the registry of stages, and the models' tables, each under a condition. All are kept
 // when the stack is deleted: a table of an application is never lost with a stack.
-func (s *stack) tables() {
+func (s *stack) addTables() {
 	def := Own()
-	s.table("WeirTable", "weir's own table.", paramOwn+"Now", own(), def)
-	s.table("RegistryTable", "Which stage each table belongs to; the own table of the stage default.", paramRegistry+"Now", scalar(def.Name), def)
+	s.addTable("WeirTable", "weir's own table.", paramOwn+"Now", own(), def)
+	s.addTable("RegistryTable", "Which stage each table belongs to; the own table of the stage default.", paramRegistry+"Now", scalar(def.Name), def)
 	for _, t := range s.plan.Tables {
-		s.table(t.ID+"Table", "The model's table "+t.Def.Name+", unless it exists.", "Make"+t.ID+"Table", ref(t.name()), t.Def)
+		s.addTable(t.ID+"Table", "The model's table "+t.Def.Name+", unless it exists.", "Make"+t.ID+"Table", ref(t.name()), t.Def)
 	}
 }
 
-// table adds a table with its indexes and stream, on demand, with recovery to a point in time.
+// addTable adds a table with its indexes and stream, on demand, with recovery to a point in time.
 // Where the table has to go, the stack keeps it: a deleted stack leaves its tables.
-func (s *stack) table(id, about, cond string, name node, t store.Table) {
+func (s *stack) addTable(id, about, cond string, name node, t store.Table) {
 	var attributes, global, local []any
 	for _, k := range slices.SortedFunc(slices.Values(t.KeyAttrs()), func(a, b store.KeyAttr) int { return strings.Compare(a.Name, b.Name) }) {
-		attributes = append(attributes, short(object(is("AttributeName", k.Name), is("AttributeType", k.Type.Descriptor()))))
+		attributes = append(attributes, putOnOneLine(object(is("AttributeName", k.Name), is("AttributeType", k.Type.Descriptor()))))
 	}
 	for _, ix := range t.Indexes {
-		n := object(is("IndexName", ix.Name), is("KeySchema", keySchema(ix.Key)), is("Projection", short(object(is("ProjectionType", projection(&ix))))))
+		n := object(is("IndexName", ix.Name), is("KeySchema", keySchema(ix.Key)), is("Projection", putOnOneLine(object(is("ProjectionType", projection(&ix))))))
 		if ix.Local {
 			local = append(local, n)
 		} else {
@@ -192,31 +192,31 @@ func (s *stack) table(id, about, cond string, name node, t store.Table) {
 		is("GlobalSecondaryIndexes", list(global...)), is("LocalSecondaryIndexes", list(local...)),
 	}
 	if t.Stream {
-		e = append(e, is("StreamSpecification", short(object(is("StreamViewType", "NEW_AND_OLD_IMAGES")))))
+		e = append(e, is("StreamSpecification", putOnOneLine(object(is("StreamViewType", "NEW_AND_OLD_IMAGES")))))
 	}
 	if t.TTL != "" {
-		e = append(e, is("TimeToLiveSpecification", short(object(is("AttributeName", t.TTL), is("Enabled", true)))))
+		e = append(e, is("TimeToLiveSpecification", putOnOneLine(object(is("AttributeName", t.TTL), is("Enabled", true)))))
 	}
 	e = append(e,
 		is("DeletionProtectionEnabled", true),
-		is("PointInTimeRecoverySpecification", short(object(is("PointInTimeRecoveryEnabled", true)))),
+		is("PointInTimeRecoverySpecification", putOnOneLine(object(is("PointInTimeRecoveryEnabled", true)))),
 		is("SSESpecification", block("HasDataKey", object(is("SSEEnabled", true), is("SSEType", "KMS"), is("KMSMasterKeyId", ref(paramDataKey))))))
 	s.add(id, about, "AWS::DynamoDB::Table", is("Condition", cond), is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"), is("Properties", object(e...)))
 }
 
 // keySchema is the KeySchema property. The partition key comes first, as DynamoDB demands.
 func keySchema(k store.KeySchema) any {
-	out := []any{short(object(is("AttributeName", k.Partition.Name), is("KeyType", "HASH")))}
+	out := []any{putOnOneLine(object(is("AttributeName", k.Partition.Name), is("KeyType", "HASH")))}
 	if k.Sort.Name != "" {
-		out = append(out, short(object(is("AttributeName", k.Sort.Name), is("KeyType", "RANGE"))))
+		out = append(out, putOnOneLine(object(is("AttributeName", k.Sort.Name), is("KeyType", "RANGE"))))
 	}
 	return list(out...)
 }
 
-// queues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
+// addQueues adds a model's three queues. Messages stay 14 days, which is the most that SQS allows.
 // A deleted stack leaves the queues. A command that is refused five times goes to the queue for
 // those. Lambda asks for a visibility timeout of six times the function's.
-func (s *stack) queues(m *Model) {
+func (s *stack) addQueues(m *Model) {
 	queue := func(id, about string, more ...entry) {
 		e := append([]entry{is("MessageRetentionPeriod", 14*24*3600)}, more...)
 		e = append(e, is("KmsMasterKeyId", optional("HasDataKey", ref(paramDataKey))),
@@ -229,15 +229,15 @@ func (s *stack) queues(m *Model) {
 		is("VisibilityTimeout", 180), is("RedrivePolicy", object(is("deadLetterTargetArn", getAtt(m.refused(), "Arn")), is("maxReceiveCount", 5))))
 }
 
-// function adds a function with its log group, role and event sources.
-func (s *stack) function(f *Function) {
+// addFunction adds a function with its log group, role and event sources.
+func (s *stack) addFunction(f *Function) {
 	s.add(f.ID+"Log", "", "AWS::Logs::LogGroup", f.when(is("Properties", object(
 		is("LogGroupName", sub("/weir/${"+paramStage+"}/"+f.log())),
 		is("RetentionInDays", ref(paramDays)), is("KmsKeyId", optional("HasLogKey", ref(paramLogKey))))))...)
-	s.role(f)
+	s.addRole(f)
 	e := []entry{
 		is("Description", sub("weir: "+f.does()+". ${"+paramRelease+"}")),
-		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", short(list(ref(paramArch)))),
+		is("Runtime", "provided.al2023"), is("Handler", "bootstrap"), is("Architectures", putOnOneLine(list(ref(paramArch)))),
 		is("MemorySize", f.Memory), is("Timeout", f.Timeout), is("Role", getAtt(f.ID+"Role", "Arn")),
 		// Lambda's own lines for each event cost more than those of weir: only its warnings are kept.
 		is("LoggingConfig", object(is("LogGroup", ref(f.ID+"Log")), is("LogFormat", "JSON"), is("SystemLogLevel", "WARN"))),
@@ -246,7 +246,7 @@ func (s *stack) function(f *Function) {
 		is("Code", object(is("S3Bucket", ref("CodeBucket")), is("S3Key", ref(f.code())), is("S3ObjectVersion", optional("Has"+f.code()+"Version", ref(f.code()+"Version"))))),
 	}
 	s.add(f.ID, "It "+f.does()+".", "AWS::Lambda::Function", f.when(is("Properties", object(e...)))...)
-	s.release(f)
+	s.addRelease(f)
 	if f.hasURL() {
 		s.add(f.ID+"Url", "Requests are signed: the URL asks IAM.", "AWS::Lambda::Url", f.when(is("DependsOn", f.alias()), is("Properties", object(is("TargetFunctionArn", getAtt(f.ID, "Arn")), is("Qualifier", live), is("AuthType", "AWS_IAM"))))...)
 	}
@@ -256,7 +256,7 @@ func (s *stack) function(f *Function) {
 	case Ingest:
 		// A message that fails comes again by itself.
 		s.add(f.ID+"Messages", "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.alias())), is("EventSourceArn", getAtt(f.Model.commands(), "Arn")),
-			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))))))
+			is("BatchSize", 100), is("MaximumBatchingWindowInSeconds", 1), is("FunctionResponseTypes", putOnOneLine(list("ReportBatchItemFailures"))))))
 		return
 	case Rows: // the schedule: see lambda/tick.go
 		s.add(f.ID+"Tick", "", "AWS::Events::Rule", is("Properties", object(is("Description", "Looks whether the streams are read, and goes on with long lists."), is("ScheduleExpression", "rate(1 minute)"),
@@ -271,17 +271,17 @@ func (s *stack) function(f *Function) {
 		s.add(f.mappingID(t), "", "AWS::Lambda::EventSourceMapping", is("Properties", object(is("FunctionName", ref(f.alias())),
 			is("EventSourceArn", either("Make"+t.ID+"Table", getAtt(t.ID+"Table", "StreamArn"), ref(t.stream()))),
 			is("StartingPosition", "TRIM_HORIZON"), is("BatchSize", 1000), is("MaximumBatchingWindowInSeconds", 1), is("TumblingWindowInSeconds", 60),
-			is("ParallelizationFactor", 1), is("FunctionResponseTypes", short(list("ReportBatchItemFailures"))),
+			is("ParallelizationFactor", 1), is("FunctionResponseTypes", putOnOneLine(list("ReportBatchItemFailures"))),
 			is("MaximumRetryAttempts", -1), is("MaximumRecordAgeInSeconds", -1),
 			is("DestinationConfig", object(is("OnFailure", object(is("Destination", getAtt(f.Model.failures(), "Arn")))))),
-			is("MetricsConfig", object(is("Metrics", short(list("EventCount"))))))))
+			is("MetricsConfig", object(is("Metrics", putOnOneLine(list("EventCount"))))))))
 	}
 }
 
-// release adds a version of a function, the alias that goes to it, and how it goes over. Versions stay, so going back is
+// addRelease adds a version of a function, the alias that goes to it, and how it goes over. Versions stay, so going back is
 // a matter of the alias. CloudFormation publishes a version when its description changes, and Lambda does so only if the
 // function has changed, too: both carry the name of the release.
-func (s *stack) release(f *Function) {
+func (s *stack) addRelease(f *Function) {
 	version := f.ID + "Version"
 	s.add(version, "", "AWS::Lambda::Version", f.when(is("DeletionPolicy", "Retain"), is("UpdateReplacePolicy", "Retain"),
 		is("Properties", object(is("FunctionName", ref(f.ID)), is("Description", ref(paramRelease)))))...)
@@ -297,11 +297,11 @@ func (s *stack) release(f *Function) {
 		is("DeploymentConfigName", sub("CodeDeployDefault.Lambda${"+paramShift+"}")),
 		is("DeploymentStyle", object(is("DeploymentType", "BLUE_GREEN"), is("DeploymentOption", "WITH_TRAFFIC_CONTROL"))),
 		is("AlarmConfiguration", object(is("Enabled", true), is("Alarms", list(object(is("Name", ref(f.ID+"ErrorsAlarm"))))))),
-		is("AutoRollbackConfiguration", object(is("Enabled", true), is("Events", short(list("DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM"))))))))
+		is("AutoRollbackConfiguration", object(is("Enabled", true), is("Events", putOnOneLine(list("DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM"))))))))
 }
 
-// shift adds what gradual shifts of all functions share.
-func (s *stack) shift() {
+// addShift adds what gradual shifts of all functions share.
+func (s *stack) addShift() {
 	s.add("ShiftApplication", "", "AWS::CodeDeploy::Application", is("Condition", "Shifts"), is("Properties", object(is("ComputePlatform", "Lambda"))))
 	s.add("ShiftRole", "", "AWS::IAM::Role", is("Condition", "Shifts"), is("Properties", object(
 		is("AssumeRolePolicyDocument", trust("codedeploy.amazonaws.com")),
@@ -313,9 +313,9 @@ func trust(service string) node {
 	return object(is("Version", "2012-10-17"), is("Statement", list(object(is("Effect", "Allow"), is("Principal", object(is("Service", service))), is("Action", "sts:AssumeRole")))))
 }
 
-// role adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
+// addRole adds the role of a function, with one statement for each grant whose resources exist. A grant that depends
 // on a parameter is under the parameter's condition.
-func (s *stack) role(f *Function) {
+func (s *stack) addRole(f *Function) {
 	var statements []any
 	for _, g := range statementsOf(f.Process) {
 		resources, cond := s.resourcesOf(f, g.On)
@@ -326,7 +326,7 @@ func (s *stack) role(f *Function) {
 		if g.ID == otherTables.ID {
 			effect = "Deny"
 		}
-		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", short(list(strings2any(g.Actions)...))), is("Resource", short(list(resources...)))}
+		e := []entry{{"Sid", g.ID, g.Reason}, is("Effect", effect), is("Action", putOnOneLine(list(strings2any(g.Actions)...))), is("Resource", putOnOneLine(list(resources...)))}
 		if via := viaService[g.On]; via != "" {
 			of := []entry{is("StringEquals", object(is("kms:ViaService", sub(via+".${AWS::Region}.amazonaws.com"))))}
 			if g.On == DataKeyGrant {
@@ -405,12 +405,12 @@ func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	return out, ""
 }
 
-// alarm adds an alarm. It tells the topic when it begins and when it ends, if the stack is given one.
-func (s *stack) alarm(a alarm) {
+// addAlarm adds an alarm. It tells the topic when it begins and when it ends, if the stack is given one.
+func (s *stack) addAlarm(a alarm) {
 	dims := func(pairs ...any) node {
 		var out []any
 		for i := 0; i < len(pairs); i += 2 {
-			out = append(out, short(object(is("Name", pairs[i]), is("Value", pairs[i+1]))))
+			out = append(out, putOnOneLine(object(is("Name", pairs[i]), is("Value", pairs[i+1]))))
 		}
 		return nodeOf(list(out...))
 	}
@@ -435,11 +435,11 @@ func (s *stack) alarm(a alarm) {
 		is("Namespace", a.Metric.Namespace), is("MetricName", a.Metric.Name), is("Dimensions", of), is("Statistic", a.Metric.Statistic),
 		is("Period", a.When.Seconds), is("EvaluationPeriods", a.When.Of), is("DatapointsToAlarm", a.When.Bad), is("Threshold", a.Threshold),
 		is("ComparisonOperator", "GreaterThanOrEqualToThreshold"), is("TreatMissingData", a.When.Missing),
-		is("AlarmActions", optional("HasTopic", short(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", short(list(ref(paramTopic))))))))...)
+		is("AlarmActions", optional("HasTopic", putOnOneLine(list(ref(paramTopic))))), is("OKActions", optional("HasTopic", putOnOneLine(list(ref(paramTopic))))))))...)
 }
 
-// dashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
-func (s *stack) dashboard(m *Model) {
+// addDashboard adds a model's dashboard. Its name has the stage, so that stages in one account have one each.
+func (s *stack) addDashboard(m *Model) {
 	text := scalar(m.dashboard())
 	text.Style = yaml.LiteralStyle
 	var optional []entry

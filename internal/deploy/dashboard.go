@@ -28,7 +28,7 @@ func (m *Model) dashboard() string {
 	errs, takes := chart{title: "Errors and throttles"}, chart{title: "Duration (ms)"}
 	for _, f := range m.Functions {
 		name := "${" + f.ID + "}"
-		if f.When != "" { // it may not be there: see stack.dashboard
+		if f.When != "" { // it may not be there: see stack.addDashboard
 			name = "${" + string(f.Process) + "}"
 		}
 		with := func(stat string) map[string]any { return map[string]any{"label": string(f.Process), "stat": stat} }

@@ -48,8 +48,8 @@ func list(items ...any) any {
 	return n
 }
 
-// short puts a node on one line.
-func short(n any) node {
+// putOnOneLine puts a node on one line.
+func putOnOneLine(n any) node {
 	out := nodeOf(n)
 	out.Style |= yaml.FlowStyle
 	return out

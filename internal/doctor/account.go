@@ -43,13 +43,13 @@ type Permission struct {
 	Allowed Fact[bool]
 }
 
-// identity says whose credentials the examination has. All findings on permissions are of these.
-func (x *examination) identity(f *Facts) {
-	s := x.at("credentials")
+// examineIdentity says whose credentials the examination has. All findings on permissions are of these.
+func (x *examination) examineIdentity(f *Facts) {
+	s := x.beginFindings("credentials")
 	is, ok := f.Identity.known()
 	switch {
 	case !ok:
-		s.unknown("identity", f.Identity.Unknown, "")
+		s.addUnknown("identity", f.Identity.Unknown, "")
 	case strings.HasSuffix(is.ARN, ":root"):
 		s.warn("identity", "they are those of the account's root user, in "+is.Region, "use a role: docs/guide/operations.md, Permissions")
 	default:
@@ -62,12 +62,12 @@ const leastConcurrency = 50
 
 // concurrency judges what the account may run at once.
 func (x *examination) concurrency(f *Facts) {
-	s := x.at("account")
+	s := x.beginFindings("account")
 	is, ok := f.Concurrency.known()
 	says := fmt.Sprintf("the account may have %d concurrent executions, of which %d are not reserved", is.Limit, is.Unreserved)
 	switch {
 	case !ok:
-		s.unknown("concurrency", f.Concurrency.Unknown, "")
+		s.addUnknown("concurrency", f.Concurrency.Unknown, "")
 	case is.Unreserved < leastConcurrency:
 		s.warn("concurrency", says+": functions of streams and queries are throttled early",
 			"aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000")
@@ -86,7 +86,7 @@ const (
 // clock judges how far this machine's clock is from DynamoDB's. AWS refuses a request whose
 // signature is more than five minutes off (Signature Version 4).
 func (x *examination) clock(f *Facts) {
-	s := x.at("clock")
+	s := x.beginFindings("clock")
 	ahead, ok := f.Ahead.known()
 	says := fmt.Sprintf("this machine is %s ahead of DynamoDB", ahead.Round(time.Second))
 	if ahead < 0 {
@@ -94,7 +94,7 @@ func (x *examination) clock(f *Facts) {
 	}
 	switch {
 	case !ok:
-		s.unknown("clock", f.Ahead.Unknown, "")
+		s.addUnknown("clock", f.Ahead.Unknown, "")
 	case ahead.Abs() >= clockRefuse:
 		s.bad("clock", says+"; AWS refuses requests that are signed five minutes off", "set the clock: timedatectl set-ntp true")
 	case ahead.Abs() >= clockSlack:
@@ -104,13 +104,13 @@ func (x *examination) clock(f *Facts) {
 	}
 }
 
-// names says which tables the stage has, and whether another stage has one of them.
-func (x *examination) names(f *Facts) {
-	s := x.at("names")
+// examineNames says which tables the stage has, and whether another stage has one of them.
+func (x *examination) examineNames(f *Facts) {
+	s := x.beginFindings("names")
 	is, ok := f.Names.known()
 	switch {
 	case !ok:
-		s.unknown("stage", f.Names.Unknown, "")
+		s.addUnknown("stage", f.Names.Unknown, "")
 	case is.Taken != "":
 		s.bad("stage", is.Taken, "--stage NAME, or --tables TABLE=OTHER")
 	default:
@@ -118,15 +118,15 @@ func (x *examination) names(f *Facts) {
 	}
 }
 
-// versions asks the catalog what Start would: whether this program and model can go on. It enters
+// examineVersions asks the catalog what Start would: whether this program and model can go on. It enters
 // nothing.
 // The catalog of a model that no program has begun is empty, and no obstacle.
-func (x *examination) versions(f *Facts) {
-	s := x.at("versions")
+func (x *examination) examineVersions(f *Facts) {
+	s := x.beginFindings("versions")
 	is, ok := f.Catalog.known()
 	switch {
 	case !ok:
-		s.unknown("catalog", f.Catalog.Unknown, "")
+		s.addUnknown("catalog", f.Catalog.Unknown, "")
 	case is.Refused != "":
 		s.bad("catalog", "this program and model would be refused: "+is.Refused, f.Command("status"))
 	case !is.Begun:
@@ -136,10 +136,10 @@ func (x *examination) versions(f *Facts) {
 	}
 }
 
-// permissions gives one finding for all actions on a resource that are allowed, and one for each that is not.
+// examinePermissions gives one finding for all actions on a resource that are allowed, and one for each that is not.
 // What could not be asked is unknown, never allowed.
-func (x *examination) permissions(f *Facts) {
-	s := x.at("permissions")
+func (x *examination) examinePermissions(f *Facts) {
+	s := x.beginFindings("permissions")
 	var resources []string
 	allowed, unknown := map[string][]string{}, map[string]map[string][]string{} // by resource; unknown also by what is needed
 	for i := range f.Permissions {
@@ -162,14 +162,14 @@ func (x *examination) permissions(f *Facts) {
 	}
 	for _, r := range resources {
 		for _, needs := range sortedKeys(unknown[r]) {
-			s.unknown("permission", needs+", to know whether "+strings.Join(unknown[r][needs], ", ")+" on "+r+" are allowed", "")
+			s.addUnknown("permission", needs+", to know whether "+strings.Join(unknown[r][needs], ", ")+" on "+r+" are allowed", "")
 		}
 		if len(allowed[r]) > 0 {
 			s.ok("permission", r+": "+strings.Join(allowed[r], ", "))
 		}
 	}
 	if len(f.Permissions) > 0 {
-		s.unknown("roles of functions", "to run as each role: doctor asks what its own credentials may do. A template gives each role what it needs, and no more", f.Command("deploy template"))
+		s.addUnknown("roles of functions", "to run as each role: doctor asks what its own credentials may do. A template gives each role what it needs, and no more", f.Command("deploy template"))
 	}
 }
 

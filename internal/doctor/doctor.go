@@ -91,15 +91,15 @@ func (f *Facts) Blind() (tables []string) {
 // It asks no service and reads no clock, so a test can give it any setup.
 func Examine(f *Facts) []Finding {
 	var x examination
-	x.identity(f)
+	x.examineIdentity(f)
 	x.concurrency(f)
 	x.clock(f)
-	x.names(f)
-	x.versions(f)
+	x.examineNames(f)
+	x.examineVersions(f)
 	for i := range f.Tables {
 		x.table(f, &f.Tables[i])
 	}
-	x.permissions(f)
+	x.examinePermissions(f)
 	x.search(f)
 	slices.SortStableFunc(x.all, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(Verdicts, a.Verdict), slices.Index(Verdicts, b.Verdict))
@@ -120,8 +120,8 @@ func Count(all []Finding, v Verdict) (n int) {
 // examination gathers findings.
 type examination struct{ all []Finding }
 
-// at begins findings of one thing.
-func (x *examination) at(name string) *subject { return &subject{x, name} }
+// beginFindings begins findings of one thing.
+func (x *examination) beginFindings(name string) *subject { return &subject{x, name} }
 
 // subject is the thing that findings are of.
 type subject struct {
@@ -129,18 +129,18 @@ type subject struct {
 	name string
 }
 
-// say adds a finding. Findings are sorted by verdict at the end.
-func (s *subject) say(v Verdict, check, says, mend string) {
+// addFinding adds a finding. Findings are sorted by verdict at the end.
+func (s *subject) addFinding(v Verdict, check, says, mend string) {
 	s.x.all = append(s.x.all, Finding{Verdict: v, Subject: s.name, Check: check, Says: says, Mend: mend})
 }
 
-func (s *subject) ok(check, says string)         { s.say(OK, check, says, "") }
-func (s *subject) bad(check, says, mend string)  { s.say(Bad, check, says, mend) }
-func (s *subject) warn(check, says, mend string) { s.say(Warn, check, says, mend) }
+func (s *subject) ok(check, says string)         { s.addFinding(OK, check, says, "") }
+func (s *subject) bad(check, says, mend string)  { s.addFinding(Bad, check, says, mend) }
+func (s *subject) warn(check, says, mend string) { s.addFinding(Warn, check, says, mend) }
 
-// unknown says what is needed to know more: a permission, a flag, or AWS itself.
-func (s *subject) unknown(check, needs, how string) {
-	s.say(Unknown, check, "unknown: needs "+needs, how)
+// addUnknown says what is needed to know more: a permission, a flag, or AWS itself.
+func (s *subject) addUnknown(check, needs, how string) {
+	s.addFinding(Unknown, check, "unknown: needs "+needs, how)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

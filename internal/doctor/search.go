@@ -27,14 +27,14 @@ const leastFree = 15
 // search judges the cluster. A cluster that does not answer gives one finding, and none on what
 // could not be asked.
 func (x *examination) search(f *Facts) {
-	s := x.at("search")
+	s := x.beginFindings("search")
 	c, ok := f.Search.known()
 	switch {
 	case !f.Searches:
 		s.ok("cluster", "the model has no searches")
 		return
 	case !ok:
-		s.unknown("cluster", f.Search.Unknown, "")
+		s.addUnknown("cluster", f.Search.Unknown, "")
 		return
 	case c.Refused != "":
 		s.bad("cluster", c.Refused, "name another: --opensearch URL")
@@ -48,7 +48,7 @@ func (x *examination) search(f *Facts) {
 	s.health(&c)
 	switch why, ok := c.Scripts.known(); {
 	case !ok:
-		s.unknown("scripts", c.Scripts.Unknown, "")
+		s.addUnknown("scripts", c.Scripts.Unknown, "")
 	case why != "":
 		s.bad("scripts", "it runs no inline Painless scripts, by which every document is written: "+why, "script.allowed_types: inline in opensearch.yml")
 	default:
@@ -66,7 +66,7 @@ func (s *subject) searchVersion(c *Cluster) {
 	case c.Distribution != "opensearch":
 		s.bad("version", "it is no OpenSearch, and says version "+c.Version, "use a cluster of OpenSearch 2")
 	case err != nil || n < 1:
-		s.unknown("version", "a version that can be read; it says "+strconv.Quote(c.Version), "")
+		s.addUnknown("version", "a version that can be read; it says "+strconv.Quote(c.Version), "")
 	case n != 2:
 		s.warn("version", "it is OpenSearch "+c.Version+"; weir is tested with 2.19", "")
 	default:
@@ -78,7 +78,7 @@ func (s *subject) searchVersion(c *Cluster) {
 func (s *subject) health(c *Cluster) {
 	switch is, ok := c.Health.known(); {
 	case !ok:
-		s.unknown("health", c.Health.Unknown, "")
+		s.addUnknown("health", c.Health.Unknown, "")
 	case is == "green":
 		s.ok("health", "green")
 	case is == "yellow":
@@ -87,14 +87,14 @@ func (s *subject) health(c *Cluster) {
 		s.bad("health", is+": some shards are missing, and documents with them", "GET _cluster/allocation/explain")
 	}
 	if blocked, ok := c.ReadOnly.known(); !ok {
-		s.unknown("writes", c.ReadOnly.Unknown, "")
+		s.addUnknown("writes", c.ReadOnly.Unknown, "")
 	} else if blocked {
 		s.bad("writes", "an index is blocked for writes, as when a disk is full", `make room, then PUT weir-*/_settings {"index.blocks.read_only_allow_delete": null}`)
 	} else {
 		s.ok("writes", "no index is blocked")
 	}
 	if free, ok := c.Free.known(); !ok {
-		s.unknown("disk", c.Free.Unknown, "")
+		s.addUnknown("disk", c.Free.Unknown, "")
 	} else if free < leastFree {
 		s.warn("disk", fmt.Sprintf("a node has %d %% of its disk left; below %d %% it takes no more shards", free, leastFree), "make room, or add a node")
 	} else {
@@ -106,7 +106,7 @@ func (s *subject) health(c *Cluster) {
 func (s *subject) indexesOfModel(f *Facts, c *Cluster) {
 	is, ok := c.Indexes.known()
 	if !ok {
-		s.unknown("indexes", c.Indexes.Unknown, "")
+		s.addUnknown("indexes", c.Indexes.Unknown, "")
 		return
 	}
 	for _, name := range sortedKeys(is) {

@@ -49,8 +49,8 @@ const maxReaders = 2
 func (s *subject) streamReaders(t *Table) {
 	all, ok := t.Mappings.known()
 	if !ok {
-		s.unknown("mapping", t.Mappings.Unknown, "")
-		s.unknown("readers", t.Mappings.Unknown, "")
+		s.addUnknown("mapping", t.Mappings.Unknown, "")
+		s.addUnknown("readers", t.Mappings.Unknown, "")
 		return
 	}
 	readers := []string{}
@@ -76,7 +76,7 @@ func (s *subject) streamReaders(t *Table) {
 	default:
 		s.ok("readers", says)
 	}
-	s.unknown("other readers", "to be asked of people: no service lists programs that read a stream without Lambda, such as Kinesis adapters", "")
+	s.addUnknown("other readers", "to be asked of people: no service lists programs that read a stream without Lambda, such as Kinesis adapters", "")
 }
 
 // mapping judges the settings of one function on the stream.
@@ -85,7 +85,7 @@ func (s *subject) streamReaders(t *Table) {
 func (s *subject) mapping(m *Mapping, t *Table) {
 	program, ok := m.Program.known()
 	if !ok {
-		s.unknown("mapping", m.Program.Unknown+", to tell whether the function "+m.Function+" is weir's", "")
+		s.addUnknown("mapping", m.Program.Unknown+", to tell whether the function "+m.Function+" is weir's", "")
 		return
 	}
 	if program.Model == "" {
@@ -149,7 +149,7 @@ func (s *subject) program(name string, p *Program) {
 	stop := "aws lambda delete-function-concurrency --function-name " + name
 	switch {
 	case !ok:
-		s.unknown("mapping", p.Reserved.Unknown+", to know the concurrency that is reserved for "+name, "")
+		s.addUnknown("mapping", p.Reserved.Unknown+", to know the concurrency that is reserved for "+name, "")
 	case reserved == 0:
 		s.bad("mapping", "the function "+name+" has a reserved concurrency of 0: it never runs", stop)
 	case reserved == 1:

@@ -124,10 +124,10 @@ func indexKind(ix *store.Index) string {
 // A table that is not described, does not exist or cannot be used has one finding alone: everything
 // else would follow from it.
 func (x *examination) table(f *Facts, t *Table) {
-	s := x.at("table " + t.Want.Name)
+	s := x.beginFindings("table " + t.Want.Name)
 	switch {
 	case t.Unknown != "":
-		s.unknown("table", t.Unknown, "")
+		s.addUnknown("table", t.Unknown, "")
 		return
 	case t.Missing:
 		s.bad("table", "it does not exist", f.Command("deploy tables"))
@@ -176,7 +176,7 @@ func (s *subject) definition(f *Facts, t *Table) {
 	}
 	switch {
 	case t.TTL.Unknown != "":
-		s.unknown("ttl", t.TTL.Unknown, "")
+		s.addUnknown("ttl", t.TTL.Unknown, "")
 	case !seen["ttl"]:
 		s.ok("ttl", "it is on "+cmp.Or(t.Want.TTL, "nothing"))
 	}
@@ -285,7 +285,7 @@ func (s *subject) backups(t *Table) {
 	mend := "aws dynamodb update-continuous-backups --table-name " + t.Want.Name + " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
 	switch {
 	case !ok:
-		s.unknown("pitr", t.PITR.Unknown, "")
+		s.addUnknown("pitr", t.PITR.Unknown, "")
 	case on:
 		s.ok("pitr", "point-in-time recovery is on")
 	default:

@@ -241,7 +241,7 @@ func TestDecodeTwice(t *testing.T) {
 		}
 		twice := append([]string{`"name0000":{"S":"early"}`}, names...)
 		var p scanner
-		p.reset([]byte("{"+strings.Join(twice, ",")+"}"), 0)
+		p.resetTo([]byte("{"+strings.Join(twice, ",")+"}"), 0)
 		it := p.readItem(0)
 		for i := range n {
 			want = append(want, fmt.Sprintf("name%04d", i))

@@ -97,7 +97,7 @@ func (r *reader) leaveBracket() { r.frames = r.frames[:len(r.frames)-1] }
 // peekByte skips white space and returns the next byte. It reports false at the end.
 func (r *reader) peekByte() (byte, bool) {
 	for {
-		r.scan.reset(r.win.buf, r.scan.i)
+		r.scan.resetTo(r.win.buf, r.scan.i)
 		if c := r.scan.skipSpace(); r.scan.stop == going {
 			return c, true
 		}
@@ -188,7 +188,7 @@ func (r *reader) readElement(f *frame, c byte) error {
 func (r *reader) skipStrange() error {
 	start := r.scan.i
 	for {
-		r.scan.reset(r.win.buf, start)
+		r.scan.resetTo(r.win.buf, start)
 		r.scan.skipValue()
 		if r.scan.stop != stopShort {
 			break

@@ -19,7 +19,7 @@ func (r *reader) readUnit(f *frame) error {
 	}
 	var out outcome
 	for {
-		r.scan.reset(r.win.buf, start)
+		r.scan.resetTo(r.win.buf, start)
 		if f != nil {
 			out = r.scan.resumeUnit(u)
 		} else {
@@ -121,7 +121,7 @@ func (r *reader) readKinesis(start int) error {
 		return r.yieldBad(start, Record{}, errors.New("the Kinesis record's data is not base64"))
 	}
 	var inner scanner
-	inner.reset(data, 0)
+	inner.resetTo(data, 0)
 	u := unit{seen: seenKinesis}
 	if inner.skipSpace() != '{' || inner.beginUnit(&u) != unitDone || inner.stop != going || u.seen&seenChange == 0 {
 		return r.yieldBad(start, Record{}, errors.New("the Kinesis record's data is not a DynamoDB record"))

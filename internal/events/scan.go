@@ -53,8 +53,8 @@ func (e *problem) Error() string {
 	return e.path + ": " + e.msg
 }
 
-// reset makes the scanner read buf, beginning at i.
-func (p *scanner) reset(buf []byte, i int) {
+// resetTo makes the scanner read buf, beginning at i.
+func (p *scanner) resetTo(buf []byte, i int) {
 	p.b, p.i, p.stop, p.prob = buf, i, going, nil
 	p.stack = p.stack[:0]
 }

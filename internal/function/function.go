@@ -184,7 +184,7 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 		now := sumOf(at.Writes)
 		used := budget.Use{Units: now.Units - before.Units, Throttled: now.Throttled - before.Throttled, Waited: now.Waited - before.Waited}
 		before = now
-		meter.event(r, used)
+		meter.addReport(r, used)
 	}
 	h.Log = log
 	h.Ticked = func(t lambda.Tick) {
@@ -194,7 +194,7 @@ func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog
 		for i := range t.Tables {
 			stdout.Write(gaugeLines(by, s.Models[0].Model, &t, i, time.Now()))
 		}
-		meter.flush()
+		meter.writeLines()
 	}
 	return h, s, nil
 }

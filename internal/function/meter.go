@@ -31,8 +31,8 @@ type reported struct {
 // meterEvery is the longest that something stays out of the log while events come.
 const meterEvery = time.Minute
 
-// event takes a report. What an alarm waits for is written at once.
-func (m *meter) event(r lambda.Report, used budget.Use) {
+// addReport takes a report. What an alarm waits for is written at once.
+func (m *meter) addReport(r lambda.Report, used budget.Use) {
 	sum := m.tables[r.Table]
 	if sum == nil {
 		sum = &reported{Report: lambda.Report{Table: r.Table, By: map[string]runner.Counts{}}}
@@ -49,12 +49,12 @@ func (m *meter) event(r lambda.Report, used budget.Use) {
 	}
 	alarming := r.Dead > 0 || r.Old > 0 || r.OutOfOrder || len(r.Refused) > 0 || used.Throttled > 0
 	if m.every || alarming || m.now().Sub(m.wrote) >= meterEvery {
-		m.flush()
+		m.writeLines()
 	}
 }
 
-// flush writes a line for each table that has reported.
-func (m *meter) flush() {
+// writeLines writes a line for each table that has reported.
+func (m *meter) writeLines() {
 	m.wrote = m.now()
 	for _, sum := range m.tables {
 		m.write(metricLines(m.by, m.model, sum.Report, sum.used, m.wrote))

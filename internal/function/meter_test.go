@@ -20,35 +20,35 @@ func TestMeter(t *testing.T) {
 		lines = append(lines, line)
 	}}
 	r := lambda.Report{Table: "gallery", Records: 3, Applied: 2, Skipped: 1, Age: 5 * time.Second, By: map[string]runner.Counts{"Album.mediaCount": {Applied: 2, Skipped: 1}}}
-	m.event(r, budget.Use{Units: 1.5})
+	m.addReport(r, budget.Use{Units: 1.5})
 	if len(lines) != 1 { // the first one of a process
 		t.Fatal(lines)
 	}
 	for range 4 {
 		now = now.Add(10 * time.Second)
-		m.event(r, budget.Use{Units: 1.5})
+		m.addReport(r, budget.Use{Units: 1.5})
 	}
 	r.Age = time.Second
 	if now = now.Add(20 * time.Second); len(lines) != 1 {
 		t.Fatal(lines)
 	}
-	m.event(r, budget.Use{Units: 1.5})
+	m.addReport(r, budget.Use{Units: 1.5})
 	by := lines[1]["Derivations"].(map[string]any)["Album.mediaCount"].(map[string]any)
 	if is := lines[1]; len(lines) != 2 || is["Records"] != 15.0 || is["Applied"] != 10.0 || is["Age"] != 5000.0 || is["WriteUnits"] != 8.0 || by["Applied"] != 10.0 {
 		t.Error(lines[1])
 	}
-	m.event(r, budget.Use{Throttled: 1})
+	m.addReport(r, budget.Use{Throttled: 1})
 	if len(lines) != 3 || lines[2]["Throttled"] != 1.0 || lines[2]["Records"] != 3.0 {
 		t.Error(lines)
 	}
-	m.event(r, budget.Use{})
-	m.flush()
-	if m.flush(); len(lines) != 4 {
+	m.addReport(r, budget.Use{})
+	m.writeLines()
+	if m.writeLines(); len(lines) != 4 {
 		t.Error(lines)
 	}
 	m.every = true
-	m.event(r, budget.Use{})
-	m.event(r, budget.Use{})
+	m.addReport(r, budget.Use{})
+	m.addReport(r, budget.Use{})
 	if len(lines) != 6 {
 		t.Error(lines)
 	}

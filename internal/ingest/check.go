@@ -47,8 +47,8 @@ func (f fields) get(name string) value.Value {
 	return v
 }
 
-// set gives a name a value, in the place of the one that it has.
-func (f *fields) set(name string, v value.Value) {
+// setField gives a name a value, in the place of the one that it has.
+func (f *fields) setField(name string, v value.Value) {
 	for i := range *f {
 		if (*f)[i].Name == name {
 			(*f)[i].Value = v
@@ -120,7 +120,7 @@ func (c *checked) makeNew(from env) {
 		case !slices.Contains(c.named, n.Name):
 			c.fresh[n.Name] = v
 		case c.Op == Create:
-			c.given.set(n.Name, v)
+			c.given.setField(n.Name, v)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func (c *checked) takeMember(m value.Attr, r *Refusal) (reason string) {
 	if reason == "" && value.Scalar(v) == "" && v.Kind() == value.String {
 		reason = c.whyNotEmpty(m.Name, inKey)
 	}
-	c.given.set(m.Name, v)
+	c.given.setField(m.Name, v)
 	return reason
 }
 
@@ -171,7 +171,7 @@ func (c *checked) takeNull(name string, a *model.Attribute, inKey bool) string {
 	if inKey || a != nil && a.Required {
 		return "is required and cannot be taken away"
 	}
-	c.given.set(name, value.OfNull())
+	c.given.setField(name, value.OfNull())
 	return ""
 }
 
@@ -201,7 +201,7 @@ func (c *checked) checkRequired(r *Refusal) {
 		if a := c.attrs[name]; a == nil || a.Default.IsMissing() {
 			missing(name)
 		} else {
-			c.given.set(name, a.Default)
+			c.given.setField(name, a.Default)
 		}
 	}
 	if c.Op != Create && c.Op != Put {

@@ -166,7 +166,7 @@ func (c *checked) takeKey(given string, r *Refusal) {
 	case given != "" && in != "" && in != given:
 		r.addProblem(c.pointerTo(name), "is not the idempotency key that the command came with")
 	case given != "":
-		c.given.set(name, value.OfString(given))
+		c.given.setField(name, value.OfString(given))
 	default:
 		c.key = in
 	}

@@ -49,7 +49,7 @@ type sample struct {
 // Run prints the counts of all runs that belong together, also of those that were interrupted. An error after the
 // first page is exit code 4, refusals are 1.
 func (c *backfillCommand) Run(p *program) (err error) {
-	s, err := p.open(c.data, []string{c.Model})
+	s, err := p.openTables(c.data, []string{c.Model})
 	if err != nil {
 		return err
 	}

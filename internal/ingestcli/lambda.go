@@ -26,18 +26,18 @@ const (
 // serveLambda handles events until Lambda ends the process.
 func serveLambda(ctx context.Context, stderr io.Writer) int {
 	p := &program{ctx: ctx, stderr: stderr}
-	h, s, err := p.handler()
+	h, s, err := p.newHandler()
 	if err != nil {
-		return p.fail(err)
+		return p.reportFailure(err)
 	}
 	defer s.Close()
 	runtime.StartWithOptions(h, runtime.WithContext(ctx))
 	return cli.Good
 }
 
-// handler makes the function's handler from its environment, and opens the system, which the caller closes. Messages
+// newHandler makes the function's handler from its environment, and opens the system, which the caller closes. Messages
 // of a queue are only taken if the function has one model, since a message names none.
-func (p *program) handler() (*writeapi.Lambda, *system.System, error) {
+func (p *program) newHandler() (*writeapi.Lambda, *system.System, error) {
 	names := strings.FieldsFunc(os.Getenv(envModel), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(names) == 0 {
 		return nil, nil, cli.Usage("%s is not set: it names the model, a built-in one or a path", envModel)
@@ -51,7 +51,7 @@ func (p *program) handler() (*writeapi.Lambda, *system.System, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := p.open(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", StageFlags: in}, names)
+	s, err := p.openTables(data{Data: os.Getenv(envData), AWS: os.Getenv(envData) == "", StageFlags: in}, names)
 	if err != nil {
 		return nil, nil, err
 	}

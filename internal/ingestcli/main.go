@@ -82,8 +82,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: interrupt.Reader(ctx, stdin), stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 
-// fail says what went wrong and chooses the exit code by what to do next.
-func (p *program) fail(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
+// reportFailure says what went wrong and chooses the exit code by what to do next.
+func (p *program) reportFailure(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
 
 // data is the flags that say where rows are.
 type data struct {
@@ -103,10 +103,10 @@ type output struct {
 	Output string `short:"o" enum:"text,json" default:"text" help:"How results are printed: text or json."`
 }
 
-// open loads the models and opens their tables. The system has no search: what is
+// openTables loads the models and opens their tables. The system has no search: what is
 // written reaches indexes by the stream.
 // The caller syncs the store before it reports success, and closes the system.
-func (p *program) open(d data, names []string) (*system.System, error) {
+func (p *program) openTables(d data, names []string) (*system.System, error) {
 	p.limit.To(d.Memory)
 	at := d.at()
 	at.Log = p.log

@@ -54,7 +54,7 @@ correct the old row, and it is moved.
 // Run prints the counts of all runs of the migration's scan. What is refused is printed as it is found, so it is
 // complete up to an interruption.
 func (c *migrateCommand) Run(p *program) (err error) {
-	s, err := p.open(c.data, []string{c.Model})
+	s, err := p.openTables(c.data, []string{c.Model})
 	if err != nil {
 		return err
 	}

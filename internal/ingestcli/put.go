@@ -68,7 +68,7 @@ func (c *putCommand) Run(p *program) (err error) {
 			return cli.Usage("%s is a directory; name the files in it", name)
 		}
 	}
-	s, err := p.open(c.data, []string{c.Model})
+	s, err := p.openTables(c.data, []string{c.Model})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (u *putting) takeLine(at place, line []byte) error {
 		if ferr := u.flush(); ferr != nil {
 			return ferr
 		}
-		return u.reject(at, c, err)
+		return u.printRefused(at, c, err)
 	}
 	u.batch, u.from, u.size = append(u.batch, c), append(u.from, at), u.size+len(line)
 	if len(u.batch) < batchCommands && u.size < batchBytes {
@@ -179,7 +179,7 @@ func (u *putting) flush() error {
 		var refusal *ingest.Refusal
 		switch {
 		case errors.As(r.Err, &refusal):
-			if err := u.reject(u.from[i], u.batch[i], refusal); err != nil {
+			if err := u.printRefused(u.from[i], u.batch[i], refusal); err != nil {
 				return err
 			}
 		case r.Err != nil && down == nil:
@@ -211,9 +211,9 @@ type problem struct {
 	Reason string `json:"reason"`
 }
 
-// reject prints a refused command, and counts it. Its error means that it cannot be printed.
+// printRefused prints a refused command, and counts it. Its error means that it cannot be printed.
 // Fields are named by JSON pointers (RFC 6901), as over HTTP.
-func (u *putting) reject(at place, c ingest.Command, err error) error {
+func (u *putting) printRefused(at place, c ingest.Command, err error) error {
 	u.refused++
 	r := rejected{place: at, Op: c.Op, Entity: c.Entity, Kind: ingest.Invalid.String()}
 	var refusal *ingest.Refusal

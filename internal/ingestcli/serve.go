@@ -53,7 +53,7 @@ use projector dev. With --aws, any number of processes may run, beside projector
 func (c *serveCommand) Run(p *program) (err error) {
 	log, stderr := c.Logging.Open(p.stderr)
 	p.log, p.stderr = log, stderr
-	s, err := p.open(c.data, c.Models)
+	s, err := p.openTables(c.data, c.Models)
 	if err != nil {
 		return err
 	}

@@ -134,14 +134,14 @@ func (o *Model) Applied(a reader.Applied) {
 		is.Skipped = a.Records - is.Applied - is.Dead
 		count(o.all.derivations, is, name, d)
 	}
-	observe(o.all.batches.WithLabelValues(name), float64(a.Records), a.Trace)
+	observeTraced(o.all.batches.WithLabelValues(name), float64(a.Records), a.Trace)
 	if !a.Oldest.IsZero() {
-		observe(o.all.delays.WithLabelValues(name), max(0, o.run.Now().Sub(a.Oldest).Seconds()), a.Trace)
+		observeTraced(o.all.delays.WithLabelValues(name), max(0, o.run.Now().Sub(a.Oldest).Seconds()), a.Trace)
 	}
 }
 
-// observe adds a value to a histogram, with the trace of the batch as its exemplar if there is one.
-func observe(to prometheus.Observer, v float64, trace string) {
+// observeTraced adds a value to a histogram, with the trace of the batch as its exemplar if there is one.
+func observeTraced(to prometheus.Observer, v float64, trace string) {
 	if with, ok := to.(prometheus.ExemplarObserver); ok && trace != "" {
 		with.ObserveWithExemplar(v, prometheus.Labels{measures.TraceID: trace})
 		return
@@ -168,16 +168,16 @@ func (o *Model) Noted(n reader.Note) {
 type gauges Metrics
 
 // looked are the metrics that are looked up when Prometheus scrapes, by name.
-var looked = described(
+var looked = makeDescriptions(
 	&measures.DeadLetters, &measures.Shards, &measures.Unapplied,
 	&measures.ShardUnapplied, &measures.Stopped,
 	&measures.Pending, &measures.Retries, &measures.BuildRows, &measures.BuildRowsOf, &measures.BuildLeft,
 	&measures.WriteUnits, &measures.ReadUnits, &measures.Throttled, &measures.WriteWait, &measures.WriteBudget,
 )
 
-// described makes the descriptions that Prometheus wants from entries of the list, so that names,
+// makeDescriptions makes the descriptions that Prometheus wants from entries of the list, so that names,
 // labels and help texts stand there alone.
-func described(all ...*measures.Metric) map[string]*prometheus.Desc {
+func makeDescriptions(all ...*measures.Metric) map[string]*prometheus.Desc {
 	out := map[string]*prometheus.Desc{}
 	for _, m := range all {
 		out[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Names(), nil)
@@ -224,13 +224,13 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	for _, o := range g.models {
 		o.collect(c)
 		if g.Builds != nil {
-			o.building(g.Builds, c)
+			o.collectBuilds(g.Builds, c)
 		}
 	}
 }
 
-// building collects how far the builds of a model are.
-func (o *Model) building(builds func(context.Context, string) ([]status.Build, error), c chan<- prometheus.Metric) {
+// collectBuilds collects how far the builds of a model are.
+func (o *Model) collectBuilds(builds func(context.Context, string) ([]status.Build, error), c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
@@ -249,7 +249,7 @@ func (o *Model) building(builds func(context.Context, string) ([]status.Build, e
 // collect collects what is looked up of a model.
 func (o *Model) collect(c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
-	dead, pending, err := o.waiting()
+	dead, pending, err := o.countWaiting()
 	if err != nil {
 		c <- prometheus.NewInvalidMetric(looked[measures.DeadLetters.Name], err)
 	}
@@ -266,13 +266,13 @@ func (o *Model) collect(c chan<- prometheus.Metric) {
 		}
 	}
 	if o.Shards != nil {
-		o.behind(o.Shards(), c)
+		o.collectLag(o.Shards(), c)
 	}
 }
 
-// behind collects how far shards are behind: by table, and of the worst ones by shard.
+// collectLag collects how far shards are behind: by table, and of the worst ones by shard.
 // It sorts all in place.
-func (o *Model) behind(all []reader.Status, c chan<- prometheus.Metric) {
+func (o *Model) collectLag(all []reader.Status, c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
 	tables := map[string]*reader.Status{}
 	held := map[string]int{}
@@ -309,10 +309,10 @@ const (
 
 var errEnough = errors.New("enough")
 
-// waiting counts the dead letters by kind, up to maxKept, and the documents that are pending. It reads them from the store at
+// countWaiting counts the dead letters by kind, up to maxKept, and the documents that are pending. It reads them from the store at
 // most once in deadEvery and otherwise returns the last count. After an error
 // the next scrape reads again.
-func (o *Model) waiting() (dead map[string]int, pending int, err error) {
+func (o *Model) countWaiting() (dead map[string]int, pending int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.dead != nil && time.Since(o.counts) < deadEvery {

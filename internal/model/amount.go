@@ -90,23 +90,23 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 		sum.AddProduct(t.minus, factors...)
 	}
 	if v, beyond = sum.Number(); beyond == nil {
-		if want := summable(v, a.whole); want != "" {
+		if want := checkSummable(v, a.whole); want != "" {
 			beyond = fmt.Errorf("the number %.40q, not %s", v.Text(), want)
 		}
 	}
 	return v, nil, beyond
 }
 
-// sum notes that the amount is added up: its numbers must be those that a sum can take.
-func (a *Amount) sum() {
+// noteSum notes that the amount is added up: its numbers must be those that a sum can take.
+func (a *Amount) noteSum() {
 	a.whole = true
 	for _, f := range a.Fields {
 		f.Summed = true
-		a.whole = a.whole && f.whole()
+		a.whole = a.whole && f.isWhole()
 	}
 	for _, t := range a.terms {
 		for _, x := range t.factors {
-			a.whole = a.whole && (x.field != nil || summable(x.number, true) == "")
+			a.whole = a.whole && (x.field != nil || checkSummable(x.number, true) == "")
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (a *Amount) sum() {
 // into the other is built again.
 func (a *Amount) definition() (x defined) {
 	if a.Function != nil {
-		x.add("function", a.Function.Name, fmt.Sprint(a.Function.Version))
+		x.addLine("function", a.Function.Name, fmt.Sprint(a.Function.Version))
 		x.anyOrder("field", seq.Map(a.Fields, (*Field).definition))
 		return x
 	}
@@ -126,15 +126,15 @@ func (a *Amount) definition() (x defined) {
 	}
 	for i, t := range a.terms {
 		of := defined{}
-		of.add("minus", fmt.Sprint(t.minus))
+		of.addLine("minus", fmt.Sprint(t.minus))
 		for k, f := range t.factors {
 			if f.field == nil {
-				of.add(fmt.Sprint("number ", k), f.number.Text())
+				of.addLine(fmt.Sprint("number ", k), f.number.Text())
 			} else {
-				of.within(fmt.Sprint("field ", k), f.field.definition())
+				of.addWithin(fmt.Sprint("field ", k), f.field.definition())
 			}
 		}
-		x.within(fmt.Sprint("term ", i), of)
+		x.addWithin(fmt.Sprint("term ", i), of)
 	}
 	return x
 }
@@ -162,28 +162,28 @@ func amountOf(entity, text string) string {
 	return strings.Join(operands, " ")
 }
 
-// amount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
+// compileAmount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
 // returns nil then.
 // numbers says that the aggregate is of numbers.
 // A name with *, + or - in it that the entity has as a field is that field: attributes may have
 // such names, and spaces decide.
-func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
+func (c *compiler) compileAmount(e *Entity, w word, numbers, hidden bool) *Amount {
 	words := strings.Fields(w.text)
 	a := &Amount{Text: strings.Join(seq.Map(words, func(w string) string { return strings.TrimPrefix(w, e.Name+".") }), " ")}
 	before := c.flaws
 	switch name := a.Text; {
-	case len(words) == 1 && strings.ContainsAny(name, "*+-") && !c.has(e, name) && !c.broken[e]:
-		c.report(w.pos, amountForm, "%s has no field %q", e.Name, name)
+	case len(words) == 1 && strings.ContainsAny(name, "*+-") && !c.hasField(e, name) && !c.broken[e]:
+		c.addFlaw(w.pos, amountForm, "%s has no field %q", e.Name, name)
 	case len(words)%2 == 0:
-		c.report(w.pos, amountForm, "%q is not an amount", w.text)
+		c.addFlaw(w.pos, amountForm, "%q is not an amount", w.text)
 	case len(words)/2+1 > maxOperands:
-		c.report(w.pos, "", "%q has more than %d fields and numbers", w.text, maxOperands)
+		c.addFlaw(w.pos, "", "%q has more than %d fields and numbers", w.text, maxOperands)
 	case len(words) == 1 && numbers:
 		a.Fields = []*Field{c.measuredFor(e, word{name, w.pos}, hidden)}
 	case len(words) == 1:
 		a.Fields = []*Field{c.fieldFor(e, word{name, w.pos}, hidden)}
 	default:
-		c.product(e, a, w, words, hidden)
+		c.compileProduct(e, a, w, words, hidden)
 	}
 	if c.flaws > before {
 		return nil
@@ -191,26 +191,26 @@ func (c *compiler) amount(e *Entity, w word, numbers, hidden bool) *Amount {
 	return a
 }
 
-// product compiles the terms of an amount that is computed, from its words.
-func (c *compiler) product(e *Entity, a *Amount, w word, words []string, hidden bool) {
+// compileProduct compiles the terms of an amount that is computed, from its words.
+func (c *compiler) compileProduct(e *Entity, a *Amount, w word, words []string, hidden bool) {
 	a.terms = []term{{}}
 	for i, text := range words {
 		switch last := &a.terms[len(a.terms)-1]; {
 		case i%2 == 0:
-			x := c.operand(e, word{text, w.pos}, hidden)
+			x := c.compileOperand(e, word{text, w.pos}, hidden)
 			if last.factors = append(last.factors, x); x.field != nil {
 				a.Fields = append(a.Fields, x.field)
 			}
 		case text == "+" || text == "-":
 			a.terms = append(a.terms, term{minus: text == "-"})
 		case text != "*":
-			c.report(w.pos, amountForm, "%q is none of *, + and -, in %q", text, w.text)
+			c.addFlaw(w.pos, amountForm, "%q is none of *, + and -, in %q", text, w.text)
 		}
 	}
 }
 
-// operand compiles a field or a number of an amount.
-func (c *compiler) operand(e *Entity, w word, hidden bool) factor {
+// compileOperand compiles a field or a number of an amount.
+func (c *compiler) compileOperand(e *Entity, w word, hidden bool) factor {
 	if n, err := value.ParseNumber(w.text); err == nil {
 		return factor{number: n}
 	}
@@ -220,7 +220,7 @@ func (c *compiler) operand(e *Entity, w word, hidden bool) factor {
 		if other, _, found := strings.Cut(w.text, "."); found && c.Entity(other) != nil {
 			hint = "a value for each, and an attribute of the row that is computed from both: {type: number, is: ONE - OTHER}"
 		}
-		c.report(w.pos, hint, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
+		c.addFlaw(w.pos, hint, "an amount is of fields of one row, and %q is no field of %s", w.text, e.Name)
 		return factor{}
 	}
 	return factor{field: c.measuredFor(e, word{name, w.pos}, hidden)}

@@ -84,13 +84,13 @@ func (as As) second(v value.Value) (n int64) {
 
 // definition must keep its lines: a change of them is a change of every definition with a bucket.
 func (b *Bucket) definition() (x defined) {
-	x.add("bucket", string(b.Unit), b.rules)
+	x.addLine("bucket", string(b.Unit), b.rules)
 	if b.Epoch == "" {
-		x.add("dates") // they are times, which they were not before this line
+		x.addLine("dates") // they are times, which they were not before this line
 	} else {
-		x.add("epoch", string(b.Epoch))
+		x.addLine("epoch", string(b.Epoch))
 	}
-	x.within("of", b.Of.definition())
+	x.addWithin("of", b.Of.definition())
 	return x
 }
 
@@ -112,24 +112,24 @@ type bucketDecl struct {
 	value word
 }
 
-func (d *bucketDecl) short(n node, _ string) { d.value = n.constant("the value of " + d.name.text) }
+func (d *bucketDecl) short(n node, _ string) { d.value = n.readConstant("the value of " + d.name.text) }
 
-// bucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
-func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
+// compileBucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
+func (c *compiler) compileBucket(source *Entity, b *bucketDecl) Expr {
 	at := b.Unit.word()
 	typ := TypeTime
-	if b.said("epoch") {
+	if b.hasKey("epoch") {
 		typ = TypeNumber
 	}
-	if at.given() && c.unnamed(source, at, typ) {
+	if at.isGiven() && c.checkUnnamed(source, at, typ) {
 		return Expr{}
 	}
-	of := c.field(source, at)
+	of := c.findField(source, at)
 	zone, err := zoneOf(b.Zone.text)
 	if err != nil {
 		c.refuseUnknown(b.Zone, zoneNames(), "%v", err)
 	}
-	counts := b.said("epoch")
+	counts := b.hasKey("epoch")
 	epoch := As(b.Epoch.text)
 	if of == nil || err != nil || counts && epoch == "" {
 		c.flaws++
@@ -139,16 +139,16 @@ func (c *compiler) bucket(source *Entity, b *bucketDecl) Expr {
 	switch {
 	case of.Type == TypeAny || text:
 	case epoch == "" && of.Type == TypeNumber:
-		c.report(at.pos, "say what it counts since 1970: {"+b.Unit.key+": "+at.text+", epoch: seconds}, or milliseconds",
+		c.addFlaw(at.pos, "say what it counts since 1970: {"+b.Unit.key+": "+at.text+", epoch: seconds}, or milliseconds",
 			"%s.%s is a number, and a time is a text (RFC 3339)", source.Name, of.Name)
 	case epoch == "" && of.Type != TypeTime:
-		c.report(at.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
+		c.addFlaw(at.pos, "a time (RFC 3339 text)", "%s.%s is a %s and is in no %s", source.Name, of.Name, of.Type, b.Unit.key)
 	case epoch != "" && of.Type != TypeNumber && of.Type != TypeString:
 		hint := "a number"
 		if of.Type == TypeTime {
 			hint = "leave epoch out"
 		}
-		c.report(at.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
+		c.addFlaw(at.pos, hint, "%s.%s is a %s, and epoch is for numbers", source.Name, of.Name, of.Type)
 	}
 	return Expr{Bucket: &Bucket{Of: of, Unit: Unit(b.Unit.key), Zone: zone, Epoch: epoch, rules: rulesOf(zone)}}
 }

@@ -52,7 +52,7 @@ func (m *Model) Builds() map[string]string {
 // read each other's rows have no such order; otherwise the order is by name.
 func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
 	builds := slices.Sorted(maps.Values(m.Builds()))
-	return slices.DeleteFunc(behind(m.buildReads(), builds...), func(name string) bool { return !is(name) })
+	return slices.DeleteFunc(withReaders(m.buildReads(), builds...), func(name string) bool { return !is(name) })
 }
 
 // BuildsBefore returns for each build those that must be complete before it, in the order of InBuildOrder: it reads
@@ -61,13 +61,13 @@ func (m *Model) BuildsBefore() map[string][]string {
 	out, reads := map[string][]string{}, m.buildReads()
 	all := m.InBuildOrder(func(string) bool { return true })
 	for i, name := range all {
-		out[name] = slices.DeleteFunc(behind(reads, name), func(other string) bool { return !slices.Contains(all[:i], other) })
+		out[name] = slices.DeleteFunc(withReaders(reads, name), func(other string) bool { return !slices.Contains(all[:i], other) })
 	}
 	return out
 }
 
-// behind returns builds with those on whose rows they read something, each behind the ones that it reads.
-func behind(reads map[string][]string, builds ...string) (out []string) {
+// withReaders returns builds with those on whose rows they read something, each behind the ones that it reads.
+func withReaders(reads map[string][]string, builds ...string) (out []string) {
 	met := map[string]bool{}
 	var visit func(name string)
 	visit = func(name string) {

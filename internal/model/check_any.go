@@ -9,19 +9,19 @@ import (
 // checkAny reports an "any" that a query cannot use: it must be in the first step of a
 // list, and its fields must be single values that are not hidden and that the index holds.
 func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
-	at := d.at("any")
+	at := d.placeOf("any")
 	switch {
-	case !d.said("any"):
+	case !d.hasKey("any"):
 		return
 	case s.Get:
-		c.report(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
+		c.addFlaw(at, "list: "+s.Entity.Name, "a get reads one row by its key, \"any\" is for a list")
 	case s != q.Steps[0]:
-		c.report(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
+		c.addFlaw(at, "with: {field: field of the row before}", "\"any\" is of parameters, and stands in the first step")
 	}
 	reportTwice(c, d.Any)
 	for i, b := range s.Any {
 		w := d.Any[i].name
-		c.checkHeld(s, suits(c, d, "any", w, b.Field), w)
+		c.checkHeld(s, checkType(c, d, "any", w, b.Field), w)
 	}
 }
 
@@ -32,35 +32,35 @@ func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
 // key for all of them.
 func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Entity.SetOf() != nil && !s.Get {
-		c.report(d.pos(), "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
+		c.addFlaw(d.pos(), "get: "+s.Entity.Name, "a set is one row to those who ask, however many hold it")
 	}
 	for i, e := range s.Also {
 		w := d.also[i]
 		switch {
 		case e == s.Entity || slices.Contains(s.Also[:i], e):
-			c.report(w.pos, "", "%q is here twice", w.text)
+			c.addFlaw(w.pos, "", "%q is here twice", w.text)
 		case e.Table != s.Entity.Table:
-			c.report(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
+			c.addFlaw(w.pos, "", "%s and %s are in different tables", s.Entity.Name, e.Name)
 		case e.SetOf() != nil:
-			c.report(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
-		case !s.indexed(e):
-			c.report(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
-		case s.indexed(s.Entity): // else checkPartitions reports it
+			c.addFlaw(w.pos, "get: "+e.Name, "a set is one row to those who ask, however many hold it")
+		case !s.hasIndex(e):
+			c.addFlaw(w.pos, "give the entity a template for its key", "rows of %s are not in the index %s", e.Name, d.By.text)
+		case s.hasIndex(s.Entity): // else checkPartitions reports it
 			c.sameRead(s, e, w)
 		}
 	}
 	if len(s.Also) > 0 && s != q.Steps[len(q.Steps)-1] {
-		c.report(d.also[0].pos, "", "rows of several kinds are an answer, and lead to nothing further")
+		c.addFlaw(d.also[0].pos, "", "rows of several kinds are an answer, and lead to nothing further")
 	}
 }
 
 // sameRead reports an entity e that one read with s.Entity cannot find: its key templates
 // differ from those of s.Entity, or it lacks a field that the step fixes.
 func (c *compiler) sameRead(s *Step, e *Entity, w word) {
-	pa, sa, _ := s.schema()
+	pa, sa, _ := s.keySchema()
 	pb, sb, _ := s.schemaOf(e)
 	if pa.Template.String() != pb.Template.String() {
-		c.report(w.pos, "list each in a query of its own", "%s and %s share no partition: their templates for %s are %s and %s", s.Entity.Name, e.Name, pa.Attr.Name, pa.Template, pb.Template)
+		c.addFlaw(w.pos, "list each in a query of its own", "%s and %s share no partition: their templates for %s are %s and %s", s.Entity.Name, e.Name, pa.Attr.Name, pa.Template, pb.Template)
 	}
 	if sa != nil && sa.Template.String() != sb.Template.String() {
 		c.partitionOnly(s, sa, sb, w)
@@ -69,12 +69,12 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 	used = append(used, seq.Map(s.Range, func(t RangeTerm) string { return t.Field.Name })...)
 	for _, name := range append(used, seq.Map(s.Where, func(f Filter) string { return f.Field.Name })...) {
 		switch {
-		case !c.has(e, name):
-			c.report(w.pos, "", "%s has no field %q", e.Name, name)
+		case !c.hasField(e, name):
+			c.addFlaw(w.pos, "", "%s has no field %q", e.Name, name)
 		case e.Hides(name):
-			c.tells(e, word{name, w.pos})
-		case clash(e.Field(name).Type, s.Entity.Field(name).Type):
-			c.report(w.pos, "", "%s is a %s in %s and a %s in %s", name, s.Entity.Field(name).Type, s.Entity.Name, e.Field(name).Type, e.Name)
+			c.checkHidden(e, word{name, w.pos})
+		case typesClash(e.Field(name).Type, s.Entity.Field(name).Type):
+			c.addFlaw(w.pos, "", "%s is a %s in %s and a %s in %s", name, s.Entity.Field(name).Type, s.Entity.Name, e.Field(name).Type, e.Name)
 		}
 	}
 }
@@ -83,13 +83,13 @@ func (c *compiler) sameRead(s *Step, e *Entity, w word) {
 // them differ: it reads their whole partition.
 func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
 	if len(s.Range) > 0 {
-		c.report(w.pos, "where: {"+s.Range[0].Field.Name+": {below: {param: NAME}}}", "a range needs one order, and the sort keys of several entities differ")
+		c.addFlaw(w.pos, "where: {"+s.Range[0].Field.Name+": {below: {param: NAME}}}", "a range needs one order, and the sort keys of several entities differ")
 	}
 	for _, bind := range append(slices.Clone(s.With), s.Any...) {
 		name := bind.Field.Name
-		partition, _, _ := s.schema()
+		partition, _, _ := s.keySchema()
 		if partition.Template.Slot(name) < 0 && (a.Template.Slot(name) >= 0 || b.Template.Slot(name) >= 0) {
-			c.report(w.pos, "where: {"+name+": {in: {param: NAME}}}", "%q stands in a sort key, and those of several entities differ: the query reads their whole partition", name)
+			c.addFlaw(w.pos, "where: {"+name+": {in: {param: NAME}}}", "%q stands in a sort key, and those of several entities differ: the query reads their whole partition", name)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (c *compiler) partitionOnly(s *Step, a, b *KeyTemplate, w word) {
 // Rows of a mixed step come in the order of their sort keys as the table has them, whatever entity
 // they are of.
 func (s *Step) Mixed() bool {
-	_, sort, _ := s.schema()
+	_, sort, _ := s.keySchema()
 	return sort != nil && slices.ContainsFunc(s.Also, func(e *Entity) bool {
 		_, other, _ := s.schemaOf(e)
 		return other == nil || other.Template.String() != sort.Template.String()

@@ -17,7 +17,7 @@ import (
 // an application writes its keys.
 func checkUnwritten(c *compiler, e *Entity) {
 	i := slices.IndexFunc(e.Values, func(t *Tally) bool { return !t.IsSet() })
-	if i < 0 || e.Derived || e.decl.listed() {
+	if i < 0 || e.Derived || e.decl.hasAttributes() {
 		return
 	}
 	t := e.Values[i]
@@ -25,14 +25,14 @@ func checkUnwritten(c *compiler, e *Entity) {
 	if len(t.Sources) > 0 {
 		hint += fmt.Sprintf("; if weir shall make them, declare %s: {group: %s, …} instead", e.Name, t.Sources[0].Entity.Name)
 	}
-	c.warn(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
+	c.addWarning(t.decl.name.pos, hint, "nothing here writes rows of %s, and a tally makes none: %s is shown only on rows that another program writes", e.Name, t.Name)
 }
 
 // checkItself warns of values that each row has from itself alone.
 func checkItself(c *compiler) {
 	warn := func(name string, at pos, of, target *Entity, to []Assign) {
 		if of == target && !slices.ContainsFunc(to, func(a Assign) bool { return a.Expr.Field == nil || a.Expr.Field.Name != a.Name }) {
-			c.warn(at, "to: {NAME: FIELD}, of a field that names another row; for a value of many rows, a group or a row above them. Nothing sums up the rows before each row",
+			c.addWarning(at, "to: {NAME: FIELD}, of a field that names another row; for a value of many rows, a group or a row above them. Nothing sums up the rows before each row",
 				"%s is of one row: each %s reaches itself alone", name, of.Name)
 		}
 	}
@@ -59,7 +59,7 @@ func checkCounted(c *compiler, t *Tally) {
 				continue
 			}
 			if slices.Concat(w.Is, t.Kind.Of.Counts).Empty() {
-				c.report(t.decl.name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
+				c.addFlaw(t.decl.name.pos, "leave the line of the where out", "%s counts nothing: no row of %s that passes its where has a %s that counts", t.Name, s.Entity.Name, w.Field.Name)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func (c *compiler) outOfReach(e *Entity, f *Field, is value.Condition, at pos) {
 		passes := func(word string) bool { return is.Holds(value.OfString(word)) }
 		legacy := a.Reading != nil // rows may have other texts
 		if !legacy && !slices.ContainsFunc(a.Enum, passes) {
-			c.remark(at, "", "no value of %q passes this test: it is one of %s", f.Name, strings.Join(a.Enum, ", "))
+			c.addRemark(at, "", "no value of %q passes this test: it is one of %s", f.Name, strings.Join(a.Enum, ", "))
 		}
 		return
 	}
@@ -94,6 +94,6 @@ func (c *compiler) outOfReach(e *Entity, f *Field, is value.Condition, at pos) {
 		within = append(within, value.Term{Op: value.AtMost, Values: []value.Value{a.Most}})
 	}
 	if len(within) > len(is) && within.Empty() {
-		c.warn(at, "", "no command writes a %s that passes this test: its min and max exclude it, and only rows that are written in other ways can pass", f.Name)
+		c.addWarning(at, "", "no command writes a %s that passes this test: its min and max exclude it, and only rows that are written in other ways can pass", f.Name)
 	}
 }

@@ -28,26 +28,26 @@ func checkAttributes(c *compiler, e *Entity) {
 func (c *compiler) checkLimits(a *Attribute) {
 	d := a.decl
 	if a.Forward && len(a.Enum) == 0 {
-		c.report(d.at("forward"), "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
+		c.addFlaw(d.placeOf("forward"), "enum: [first, next]", "%s moves forward along its enum, and has none", a.Name)
 	}
 	if a.Forward && a.Hidden {
-		c.report(d.at("forward"), "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
+		c.addFlaw(d.placeOf("forward"), "leave one of the two out", "%s is hidden, and this would tell something about its value", a.Name)
 	}
 	reportTwice(c, d.Enum)
 	for _, w := range d.Enum {
 		if a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max {
-			c.report(w.pos, "", "%q has more than %d characters", w.text, a.Max)
+			c.addFlaw(w.pos, "", "%q has more than %d characters", w.text, a.Max)
 		}
 	}
 	switch {
 	case !a.Least.IsMissing() && !a.Most.IsMissing() && value.Compare(a.Least, a.Most) > 0:
-		c.report(d.at("min"), "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
-	case d.From.given() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
-		c.report(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
+		c.addFlaw(d.placeOf("min"), "min: "+a.Most.Text()+", max: "+a.Least.Text(), "no number is at least %s and at most %s", a.Least.Text(), a.Most.Text())
+	case d.From.isGiven() && (!a.Least.IsMissing() || !a.Most.IsMissing()):
+		c.addFlaw(d.name.pos, "leave min and max out", "%s is computed, and no command gives it", a.Name)
 	}
 	for _, l := range a.limits() {
-		if want := summable(l.value, true); a.Whole && want != "" {
-			c.report(d.at(l.key), "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
+		if want := checkSummable(l.value, true); a.Whole && want != "" {
+			c.addFlaw(d.placeOf(l.key), "", "%s is %s, and its %s is %s", a.Name, wantWhole, l.key, l.value.Text())
 		}
 	}
 }
@@ -76,20 +76,20 @@ func checkTemplateNames(c *compiler, e *Entity) {
 		at := c.keyPos(e, k)
 		for _, name := range k.Template.Names() {
 			if _, taken := e.takenField(name); taken && k.Attr.Name != name {
-				c.report(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+				c.addFlaw(at, "", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
 				continue
 			}
 			if c.valueOf(e, name) != nil && e.Attribute(name) == nil && k.Attr.Name != name {
-				c.report(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
+				c.addFlaw(at, "make "+name+" itself the key attribute", "a template cannot use %s, a derived value: nothing would write the key again when it changes", name)
 				continue
 			}
 			if only := e.IndexNames(); i >= len(e.PrimaryKey()) && slices.Contains(only, name) {
 				others := slices.DeleteFunc(c.fieldNames(e), func(known string) bool { return slices.Contains(only, known) })
 				if ask := didYouMean(name, others); ask != "" {
-					c.warn(at, ask, "%s has no attribute %q: its key %s alone says it", e.Name, name, k.Attr.Name)
+					c.addWarning(at, ask, "%s has no attribute %q: its key %s alone says it", e.Name, name, k.Attr.Name)
 				}
 			}
-			c.tells(e, word{name, at})
+			c.checkHidden(e, word{name, at})
 		}
 	}
 }
@@ -100,15 +100,15 @@ func checkTemplateTypes(c *compiler, e *Entity) {
 	for _, k := range e.Keys {
 		at := c.keyPos(e, k)
 		if k.Attr.Type != value.String && !k.Template.Whole() {
-			c.report(at, "{"+k.Attr.Name+": \"{name}\"}", "the key attribute %s is a %s, and %q makes a text", k.Attr.Name, k.Attr.Type, k.Template)
+			c.addFlaw(at, "{"+k.Attr.Name+": \"{name}\"}", "the key attribute %s is a %s, and %q makes a text", k.Attr.Name, k.Attr.Type, k.Template)
 			continue
 		}
 		if e.Attribute(k.Attr.Name) != nil && k.Template.String() != "{"+k.Attr.Name+"}" {
-			c.report(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
+			c.addFlaw(at, "leave one of them out", "%s is declared as an attribute and made by a template", k.Attr.Name)
 		}
 		for _, name := range k.Template.Names() {
 			if a := e.Attribute(name); a != nil && !inKey(a, k) {
-				c.report(at, keyHint(a, k), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
+				c.addFlaw(at, keyHint(a, k), "%s is a %s and cannot stand in the key attribute %s, a %s", name, a.Type, k.Attr.Name, k.Attr.Type)
 			}
 		}
 	}
@@ -160,17 +160,17 @@ func checkSeparators(c *compiler, e *Entity) {
 				between += p.literal
 				continue
 			}
-			if after && !strings.ContainsFunc(between, k.Template.border) {
-				c.report(c.keyPos(e, k), "put a sign like #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
+			if after && !strings.ContainsFunc(between, k.Template.isBorder) {
+				c.addFlaw(c.keyPos(e, k), "put a sign like #, | or / between them", "in %q %q does not keep the names around it apart: a value may contain it", k.Template, between)
 			}
 			between, after = "", true
 		}
 	}
 }
 
-// border reports whether no escaped value contains the character. It is false for "%", the
+// isBorder reports whether no escaped value contains the character. It is false for "%", the
 // escape character itself.
-func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
+func (t *Template) isBorder(r rune) bool { return r != '%' && t.mustEscape(r) }
 
 // checkWhere reports a where that tests a derived attribute: the entity of a row must not
 // depend on other rows. It also reports a where that does not fix one value for each
@@ -180,13 +180,13 @@ func (t *Template) border(r rune) bool { return r != '%' && t.separates(r) }
 func checkWhere(c *compiler, e *Entity) {
 	for _, d := range e.decl.Where {
 		if _, taken := e.takenField(d.name.text); taken || c.valueOf(e, d.name.text) != nil {
-			c.report(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
+			c.addFlaw(d.name.pos, "", "%s is derived, and cannot tell what %s is", d.name.text, e.Name)
 		}
-		if e.Derived && !d.single() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
-			c.report(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
+		if e.Derived && !d.isSingle() && !(e.SetOf() != nil && e.Field(d.name.text).Key != nil) {
+			c.addFlaw(d.name.pos, d.name.text+": "+e.Name, "weir makes rows of %s and writes what its where says, so each line must be one value", e.Name)
 		}
 		if k := e.KeyTemplate(d.name.text); e.Derived && k != nil && e.Field(d.name.text).Key == nil && !k.gives(e.Stamp(d.name.text)) {
-			c.report(d.name.pos, "leave it out", "weir makes %s of %s by its template %q, which its where contradicts", k.Attr.Name, e.Name, k.Template)
+			c.addFlaw(d.name.pos, "leave it out", "weir makes %s of %s by its template %q, which its where contradicts", k.Attr.Name, e.Name, k.Template)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 // keyPos returns the place of a template in the file, or of the declared attribute that
 // serves as its own template.
 func (c *compiler) keyPos(e *Entity, k *KeyTemplate) pos {
-	if d := e.decl.template(k.Attr.Name); d != nil {
+	if d := e.decl.templateOf(k.Attr.Name); d != nil {
 		return d.Template.pos
 	}
 	return c.attributePos(e, k.Attr.Name)

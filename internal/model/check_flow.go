@@ -20,11 +20,11 @@ type reading struct {
 	old   bool // it needs old images of the rows
 }
 
-// feeds returns, for each value and for the rows of each entity that weir makes, what they are made from. All rows of an
+// listFeeds returns, for each value and for the rows of each entity that weir makes, what they are made from. All rows of an
 // entity are one, because a row does not say which rule made it.
 // An edge says that a change of the one can change the other: through rows, through fields that are
 // added up or set, through conditions, and through names in the target's key.
-func (c *compiler) feeds() map[string][]string {
+func (c *compiler) listFeeds() map[string][]string {
 	out := map[string][]string{}
 	for _, r := range c.reads {
 		if r.makes == "" {
@@ -67,26 +67,26 @@ func (c *compiler) writersOf(e *Entity, name string) (out []string) {
 // reports each loop once, at the first of its derivations in the file.
 // Without a loop, what is derived settles after as many passes as the longest path has derivations.
 func checkLoops(c *compiler) {
-	feeds := c.feeds()
+	feeds := c.listFeeds()
 	inOrder := slices.SortedStableFunc(slices.Values(c.reads), func(a, b reading) int {
 		return cmp.Or(cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.at.column, b.at.column))
 	})
 	told := map[string]bool{}
 	for _, start := range inOrder {
-		way := loop(feeds, start.makes)
+		way := shortestLoop(feeds, start.makes)
 		if told[start.makes] || way == nil {
 			continue
 		}
 		for _, name := range way {
 			told[name] = true
 		}
-		c.report(start.at, "one of them has to be the application's own", "a loop: %s is derived from %s", start.makes, strings.Join(append(way[1:], start.makes), ", which is derived from "))
+		c.addFlaw(start.at, "one of them has to be the application's own", "a loop: %s is derived from %s", start.makes, strings.Join(append(way[1:], start.makes), ", which is derived from "))
 	}
 }
 
-// loop returns the shortest path from start back to start, nil if there is none.
+// shortestLoop returns the shortest path from start back to start, nil if there is none.
 // It is a search in breadth, so among shortest paths it returns the one that comes first in feeds.
-func loop[T comparable](feeds map[T][]T, start T) []T {
+func shortestLoop[T comparable](feeds map[T][]T, start T) []T {
 	ways := [][]T{{start}}
 	seen := map[T]bool{}
 	for len(ways) > 0 {
@@ -113,7 +113,7 @@ func checkExpiring(c *compiler, r reading) {
 		if strings.HasPrefix(r.what, r.of.Name+".") { // an entry that follows by itself
 			hint = "leave the expiry of " + r.of.Name + " out, or the value: rows that expire cannot follow"
 		}
-		c.report(r.at, hint, "%s reads rows of %s, which weir makes and TTL deletes", r.what, r.of.Name)
+		c.addFlaw(r.at, hint, "%s reads rows of %s, which weir makes and TTL deletes", r.what, r.of.Name)
 	}
 }
 
@@ -126,7 +126,7 @@ func checkKept(c *compiler, r reading) {
 	reads := seq.Flat(r.in.reads(), (*Field).Names)
 	for _, f := range c.Follows {
 		if f.Keep && f.Into == r.of && slices.Contains(reads, f.Attr) {
-			c.report(r.at, "leave out keep: true, or read something else", "%s reads %s, which may be the last value of a row that is gone: nothing says then what it was", r.what, f.Into.Name+"."+f.Attr)
+			c.addFlaw(r.at, "leave out keep: true, or read something else", "%s reads %s, which may be the last value of a row that is gone: nothing says then what it was", r.what, f.Into.Name+"."+f.Attr)
 		}
 	}
 }
@@ -141,8 +141,8 @@ func checkImages(c *compiler, r reading) {
 	const hint = "leave stream out: it has new and old images then"
 	switch t := r.of.Table; {
 	case t.Images == store.KeysOnlyImages:
-		c.report(r.at, hint, "%s needs images of the rows, and the stream of table %s has only keys", r.what, t.Name)
+		c.addFlaw(r.at, hint, "%s needs images of the rows, and the stream of table %s has only keys", r.what, t.Name)
 	case r.old && t.Images != store.NewAndOldImages:
-		c.report(r.at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", r.what, t.Name)
+		c.addFlaw(r.at, hint, "%s needs old images, and the stream of table %s has none: a change or removal could not be taken back", r.what, t.Name)
 	}
 }

@@ -12,15 +12,15 @@ import (
 // from it.
 func checkOldTables(c *compiler) {
 	for i, d := range c.decl.Migrate {
-		if !d.Table.given() {
+		if !d.Table.isGiven() {
 			continue
 		}
 		twice := slices.ContainsFunc(c.decl.Migrate[:i], func(o *migrationDecl) bool { return o.Table.text == d.Table.text })
 		switch name := d.Table.text; {
 		case twice:
-			c.report(d.Table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
+			c.addFlaw(d.Table.pos, "name all that its rows become in one migration", "another migration is from the table %s already", name)
 		case slices.ContainsFunc(c.Tables, func(t *Table) bool { return t.Name == name }):
-			c.report(d.Table.pos, "rows: ENTITY", "%s is a table of the model: name the entity that its old rows are", name)
+			c.addFlaw(d.Table.pos, "rows: ENTITY", "%s is a table of the model: name the entity that its old rows are", name)
 		}
 	}
 }
@@ -31,26 +31,26 @@ func checkOldTables(c *compiler) {
 func checkMigrations(c *compiler, m *Migration) {
 	d := m.decl
 	if m.From.Derived {
-		c.report(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
+		c.addFlaw(d.Rows.pos, "", "weir makes rows of %s by itself: change the rule, and they follow", m.From.Name)
 	}
 	if m.From.Table.Images != store.NewAndOldImages {
-		c.report(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
+		c.addFlaw(d.name.pos, "leave stream out: it has new and old images then", "%s needs both images of old rows, and the stream of table %s has not", m.Name, m.From.Table.Name)
 	}
 	for i, mk := range m.Makes {
 		at := mk.Rule.decl.name.pos
 		switch {
 		case mk.Into == m.From:
-			c.report(at, "", "rows of %s would become what they are", m.From.Name)
+			c.addFlaw(at, "", "rows of %s would become what they are", m.From.Name)
 			continue
 		case mk.Into.Derived:
-			c.report(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
+			c.addFlaw(at, "", "weir makes rows of %s by itself; a migration makes rows that are the application's", mk.Into.Name)
 			continue
 		}
 		eachOf(c, []*RowRule{mk.Rule}, checkRowWhole, checkRowTypes, checkStamps)
 		c.makingStamps(mk)
 		for _, o := range m.Makes[:i] {
-			if m.OneOf && !exclude(o.Where, mk.Where) {
-				c.report(at, "give both a where that no row passes twice", "an old row could become %s and %s", o.Into.Name, mk.Into.Name)
+			if m.OneOf && !testsExclude(o.Where, mk.Where) {
+				c.addFlaw(at, "give both a where that no row passes twice", "an old row could become %s and %s", o.Into.Name, mk.Into.Name)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (c *compiler) makingStamps(mk *Making) {
 			continue // an old row without it becomes no such row; that is reported row by row
 		}
 		if _, ok := t.Only(); !ok {
-			c.report(mk.Rule.decl.name.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
+			c.addFlaw(mk.Rule.decl.name.pos, "", "it cannot be said what %q is in a new row of %s: its where allows more than one value", t.Field.Name, mk.Into.Name)
 		}
 	}
 }
@@ -80,8 +80,8 @@ func checkMigrationLoops(c *compiler) {
 		}
 	}
 	for _, m := range c.Migrations {
-		if loop(becomes, m.From) != nil {
-			c.report(m.decl.name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
+		if shortestLoop(becomes, m.From) != nil {
+			c.addFlaw(m.decl.name.pos, "one of the migrations has to go", "a loop: rows of %s become rows of %s again", m.From.Name, m.From.Name)
 			return
 		}
 	}

@@ -24,10 +24,10 @@ func checkIndexCount(c *compiler, t *Table) {
 	}
 	at := t.decl.name.pos
 	if local > maxLocalIndexes {
-		c.report(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
+		c.addFlaw(at, "", "%s has %d local indexes, DynamoDB allows %d", t.Name, local, maxLocalIndexes)
 	}
 	if global := len(t.Indexes) - local; global > maxGlobalIndexes {
-		c.report(at, "", "%s has %d global indexes, DynamoDB allows %d", t.Name, global, maxGlobalIndexes)
+		c.addFlaw(at, "", "%s has %d global indexes, DynamoDB allows %d", t.Name, global, maxGlobalIndexes)
 	}
 }
 
@@ -40,9 +40,9 @@ func checkLocalIndexes(c *compiler, t *Table) {
 		switch {
 		case !ix.Local || t.Key.Partition.Name == "" || ix.Key.Partition.Name == "":
 		case ix.Key.Partition != t.Key.Partition:
-			c.report(at, "leave local out, or begin its key with "+t.Key.Partition.Name, "the local index %s does not share the table's partition key", ix.Name)
+			c.addFlaw(at, "leave local out, or begin its key with "+t.Key.Partition.Name, "the local index %s does not share the table's partition key", ix.Name)
 		case ix.Key.Sort.Name == "" || t.Key.Sort.Name == "":
-			c.report(at, "", "the local index %s needs a sort key, in its own key and in the table's", ix.Name)
+			c.addFlaw(at, "", "the local index %s needs a sort key, in its own key and in the table's", ix.Name)
 		}
 	}
 }
@@ -50,16 +50,16 @@ func checkLocalIndexes(c *compiler, t *Table) {
 // checkTTL reports a TTL attribute that is a key attribute or not a number.
 func checkTTL(c *compiler, t *Table) {
 	at := t.decl.TTL
-	if !at.given() {
+	if !at.isGiven() {
 		return
 	}
 	if slices.ContainsFunc(t.KeyAttrs(), func(a store.KeyAttr) bool { return a.Name == t.TTL }) {
-		c.report(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
+		c.addFlaw(at.pos, "give the expiry an attribute of its own", "%q is a key attribute", t.TTL)
 	}
 	for _, e := range t.Entities {
-		c.tells(e, word{t.TTL, at.pos})
+		c.checkHidden(e, word{t.TTL, at.pos})
 		if a := e.Attribute(t.TTL); a != nil && a.Type != TypeNumber && a.As != AsSeconds {
-			c.report(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
+			c.addFlaw(c.attributePos(e, a.Name), a.Name+": number", "%q is the table's ttl, in epoch seconds, and not a %s", a.Name, a.Type)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func checkWidths(c *compiler) {
 	for _, e := range c.Entities {
 		c.widthOfTallies(e, c.widthOfFacts(e))
 		if len(e.Follows) > maxFollowed {
-			c.report(e.Follows[maxFollowed].decl.name.pos, "leave some out, or follow a map that has several",
+			c.addFlaw(e.Follows[maxFollowed].decl.name.pos, "leave some out, or follow a map that has several",
 				"more than %d attributes of %s follow other rows: one write cannot hold them, so none would be shown", maxFollowed, e.Name)
 		}
 	}
@@ -36,7 +36,7 @@ func checkWidths(c *compiler) {
 			}
 		}
 		if n > maxCopied {
-			c.report(r.decl.name.pos, "copy fewer attributes, or put some of them into a map and copy the map",
+			c.addFlaw(r.decl.name.pos, "copy fewer attributes, or put some of them into a map and copy the map",
 				"a row of %s has %d attributes of the rule, which are too many for one write: the limit is %d, and one that follows another row is three", r.Into.Name, n, maxCopied)
 		}
 	}
@@ -44,7 +44,7 @@ func checkWidths(c *compiler) {
 		for _, mk := range m.Makes {
 			for _, e := range []*Entity{m.From, mk.Into} {
 				if n := len(e.Attributes); n > maxMoved {
-					c.report(mk.Rule.decl.name.pos, "move its rows by a program of your own, or declare as a map what belongs together",
+					c.addFlaw(mk.Rule.decl.name.pos, "move its rows by a program of your own, or declare as a map what belongs together",
 						"rows of %s have %d attributes, which are too many for a migration: it asks for each of them as it was read, and the limit is %d", e.Name, n, maxMoved)
 					break
 				}
@@ -58,32 +58,32 @@ func checkWidths(c *compiler) {
 func (c *compiler) widthOfTallies(e *Entity, shown int) {
 	adds, spread := map[*Entity]int{}, map[*Entity]int{}
 	for _, t := range e.Values {
-		if shown += min(1, added(t.Kind)); shown == maxShown+1 && added(t.Kind) > 0 {
-			c.report(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+		if shown += min(1, addsAtMost(t.Kind)); shown == maxShown+1 && addsAtMost(t.Kind) > 0 {
+			c.addFlaw(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 				"more than %d attributes of %s are derived: one write cannot hold them, so none would be shown", maxShown, e.Name)
 		}
 		for _, s := range t.Sources {
 			source := s.Entity
 			before := adds[source]
-			if adds[source] += added(t.Kind); before <= maxAdded && adds[source] > maxAdded {
+			if adds[source] += addsAtMost(t.Kind); before <= maxAdded && adds[source] > maxAdded {
 				d := t.decl
-				c.report(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+				c.addFlaw(d.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d counts and sums of one row of %s: one write cannot hold them, so none would count. A mean and a distinct are two", source.Name, maxAdded, e.Name)
 			}
 			if t.Kind != aggregate.Distinct {
 				continue
 			}
 			if spread[source]++; spread[source] == maxSpread+1 {
-				c.report(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
+				c.addFlaw(t.decl.name.pos, "leave some out, or derive them on another entity, which has a row of its own",
 					"a row of %s would add to more than %d distincts of one row of %s: one transaction cannot hold them, so none would count", source.Name, maxSpread, e.Name)
 			}
 		}
 	}
 }
 
-// added returns to how many accumulators an edit of one source row adds at most, if its numbers are of
+// addsAtMost returns to how many accumulators an edit of one source row adds at most, if its numbers are of
 // ordinary size.
-func added(kind *aggregate.Aggregate) int {
+func addsAtMost(kind *aggregate.Aggregate) int {
 	switch kind {
 	case aggregate.Mean, aggregate.Distinct: // the sum and the number; the old value and the new one
 		return 2
@@ -103,7 +103,7 @@ func (c *compiler) widthOfFacts(e *Entity) int {
 			seen[name] = true
 		}
 		if before <= maxRecomputed && len(seen) > maxRecomputed {
-			c.report(at, "leave some out, or derive them on another entity, which has a row of its own",
+			c.addFlaw(at, "leave some out, or derive them on another entity, which has a row of its own",
 				"more than %d attributes of %s are of statuses and of the latest of rows: one write cannot hold them, so none would be shown", maxRecomputed, e.Name)
 		}
 	}

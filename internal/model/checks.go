@@ -2,10 +2,10 @@ package model
 
 import "slices"
 
-// check runs all checks. Each looks at one part of the plan, or at the whole plan, for one kind of mistake. The plan holds
+// runChecks runs all checks. Each looks at one part of the plan, or at the whole plan, for one kind of mistake. The plan holds
 // whatever could be compiled, so a check skips broken parts.
 // Problems are sorted by line, so the order decides nothing, but that two entities which overlap are known before other checks.
-func (c *compiler) check() {
+func (c *compiler) runChecks() {
 	eachOf(c, c.Tables, checkIndexCount, checkLocalIndexes, checkTTL)
 	eachOf(c, c.Entities, checkAttributes, checkRules, checkNew, checkNested, checkWhere)
 	eachOf(c, c.soundEntities(), checkUniqueFields, checkSupersede, checkTemplateNames, checkTemplateTypes, checkSeparators)

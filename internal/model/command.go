@@ -10,8 +10,8 @@ import (
 // Flag is a flag of a command line, with two hyphens before its name. One without a value has only a name.
 type Flag struct{ Name, Value string }
 
-// has reports whether a command has a flag that says where rows are.
-func has(verb, flag string) bool {
+// hasFlag reports whether a command has a flag that says where rows are.
+func hasFlag(verb, flag string) bool {
 	switch {
 	case flag == "server":
 		return verb == "query" || verb == "status" || strings.HasPrefix(verb, "dead ")
@@ -31,16 +31,16 @@ var Called = "projector"
 // Command returns a command about the model, as its user can type it in a shell: `projector dead retry gallery --aws ID`. The
 // model is as the command line names it, and behind it stand those of its Flags that the verb has.
 func (m *Model) Command(verb string, args ...string) string {
-	words := []string{Called + " " + verb, quote(cmp.Or(m.Arg, m.Name))}
+	words := []string{Called + " " + verb, quoteForShell(cmp.Or(m.Arg, m.Name))}
 	for _, f := range m.Flags {
-		if !has(verb, f.Name) {
+		if !hasFlag(verb, f.Name) {
 			continue
 		}
 		if words = append(words, "--"+f.Name); f.Value != "" {
-			words = append(words, quote(f.Value))
+			words = append(words, quoteForShell(f.Value))
 		}
 	}
-	words = append(words, seq.Map(args, quote)...)
+	words = append(words, seq.Map(args, quoteForShell)...)
 	return strings.Join(words, " ")
 }
 
@@ -63,8 +63,8 @@ func (m *Model) Typed(text string) string {
 
 var plainWord = regexp.MustCompile(`^[\pL\pN_@%+=:,./…-]+$`)
 
-// quote returns a word as a shell reads it.
-func quote(word string) string {
+// quoteForShell returns a word as a shell reads it.
+func quoteForShell(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}

@@ -26,15 +26,15 @@ type compiler struct {
 	overlap map[*Entity]bool
 }
 
-// compile reads the document, compiles it and runs all checks.
+// compileModel reads the document, compiles it and runs all checks.
 // It always returns a model. One with problems must not be used: parts of it may be missing or half
 // made. Load returns it only if nothing was reported.
-func compile(r *reader, root node) *Model {
+func compileModel(r *reader, root node) *Model {
 	c := &compiler{
 		reader: r, Model: &Model{File: r.file}, decl: &modelDecl{},
 		broken: map[*Entity]bool{}, faulty: map[*RowRule]bool{}, overlap: map[*Entity]bool{},
 	}
-	root.declare(word{}, c.decl)
+	root.readDeclaration(word{}, c.decl)
 	c.Name = c.decl.Model.text
 	c.compileTables()
 	c.compileEntities()
@@ -48,14 +48,14 @@ func compile(r *reader, root node) *Model {
 	c.compileSearches()
 	c.compileQueries()
 	c.reads = c.inputs()
-	c.check()
+	c.runChecks()
 	return c.Model
 }
 
-// entity returns the entity that the file names. It reports an unknown name and returns
+// findEntity returns the entity that the file names. It reports an unknown name and returns
 // nil; the caller need not report that again.
-func (c *compiler) entity(w word) *Entity {
-	if !w.given() {
+func (c *compiler) findEntity(w word) *Entity {
+	if !w.isGiven() {
 		c.flaws++
 		return nil
 	}
@@ -66,13 +66,13 @@ func (c *compiler) entity(w word) *Entity {
 	return e
 }
 
-// field returns the field that the file names. It reports a name that rows of the entity do
+// findField returns the field that the file names. It reports a name that rows of the entity do
 // not have, and returns nil. It also reports a hidden one (hidden.go).
-func (c *compiler) field(e *Entity, w word) *Field { return c.fieldFor(e, w, false) }
+func (c *compiler) findField(e *Entity, w word) *Field { return c.fieldFor(e, w, false) }
 
-// has reports whether rows of the entity have the field. That is a declared or derived
+// hasField reports whether rows of the entity have the field. That is a declared or derived
 // attribute, a name in a key, or a name that the entity's where tests.
-func (c *compiler) has(e *Entity, name string) bool {
+func (c *compiler) hasField(e *Entity, name string) bool {
 	return slices.Contains(c.fieldNames(e), name)
 }
 
@@ -93,7 +93,7 @@ func (c *compiler) fieldNames(e *Entity) []string {
 func (e *Entity) KeyNames() []string {
 	var out []string
 	for _, k := range e.PrimaryKey() {
-		for _, n := range k.Template.required() {
+		for _, n := range k.Template.requiredNames() {
 			if !slices.Contains(out, n) {
 				out = append(out, n)
 			}
@@ -129,8 +129,8 @@ func (e *Entity) MemberOf(name string) (member, rest string) {
 	return "", name
 }
 
-// required returns the names outside the optional tail.
-func (t *Template) required() []string {
+// requiredNames returns the names outside the optional tail.
+func (t *Template) requiredNames() []string {
 	n := 0
 	for _, p := range t.parts[:t.tail] {
 		n = max(n, p.slot+1)
@@ -138,24 +138,24 @@ func (t *Template) required() []string {
 	return t.names[:n]
 }
 
-// assigns resolves the names of a target's key. A name that is not in given takes its value
+// resolveAssigns resolves the names of a target's key. A name that is not in given takes its value
 // from the source's field of the same name.
 // Each name of the target's key has one entry in the result, in the order of the key. After a flaw the result may be short.
-func (c *compiler) assigns(target, source *Entity, given []pair, at pos, what string) []Assign {
+func (c *compiler) resolveAssigns(target, source *Entity, given []pair, at pos, what string) []Assign {
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
-// exchanged reports a pair that has its sides exchanged: its first word is a name of what it is taken from alone, its second one a
+// checkExchanged reports a pair that has its sides exchanged: its first word is a name of what it is taken from alone, its second one a
 // name of what it is for. It returns whether it did.
-func (c *compiler) exchanged(p pair, what string, names []string, of string, fields []string, from string) bool {
+func (c *compiler) checkExchanged(p pair, what string, names []string, of string, fields []string, from string) bool {
 	if slices.Contains(names, p.name.text) || !slices.Contains(names, p.value.text) || !slices.Contains(fields, p.name.text) {
 		return false
 	}
-	c.report(p.name.pos, what+": {"+p.value.text+": "+p.name.text+"}", "the sides of %s: %s are exchanged: first stands %s, then the field of %s", p.name.text, p.value.text, of, from)
+	c.addFlaw(p.name.pos, what+": {"+p.value.text+": "+p.name.text+"}", "the sides of %s: %s are exchanged: first stands %s, then the field of %s", p.name.text, p.value.text, of, from)
 	return true
 }
 
-// assignsTo is assigns for the names in want, which are in the order of the result. Names that are
+// assignsTo is resolveAssigns for the names in want, which are in the order of the result. Names that are
 // given and not wanted are reported, with the nearest of those that are.
 func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, given []pair, at pos, what string) (out []Assign) {
 	before := c.flaws
@@ -164,7 +164,7 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 	}
 	values := map[string]word{}
 	for _, p := range given {
-		if values[p.name.text] = p.value; !c.broken[target] && !c.exchanged(p, what, want, "the name in the key of "+target.Name, c.fieldNames(source), source.Name) {
+		if values[p.name.text] = p.value; !c.broken[target] && !c.checkExchanged(p, what, want, "the name in the key of "+target.Name, c.fieldNames(source), source.Name) {
 			c.refuseUnknown(p.name, want, "the key of %s has no name %q", target.Name, p.name.text)
 		}
 	}
@@ -174,27 +174,27 @@ func (c *compiler) assignsTo(target *Entity, want []string, source *Entity, give
 		case given:
 		case c.flaws > before:
 			continue
-		case !c.has(source, name):
+		case !c.hasField(source, name):
 			hint := "say where it comes from: " + what + ": {" + name + ": FIELD}; " + source.Name + " has " + strings.Join(c.fieldNames(source), ", ")
 			switch {
 			case what != "to" || target.Derived || len(target.Values) == 0:
-			case !target.decl.listed():
+			case !target.decl.hasAttributes():
 				hint += "; for a row for each value of a field, which weir makes, " + target.Name + ": {group: " + source.Name + ", …}"
 			default:
 				hint += "; if its rows do not say it, an entity of its own can count them by what they say: {group: " + source.Name + ", …}"
 			}
 			if c.recipe != nil {
-				says := seq.Where(want, func(name string) bool { return values[name].given() || c.has(source, name) })
+				says := seq.Where(want, func(name string) bool { return values[name].isGiven() || c.hasField(source, name) })
 				if how := c.recipe(says); how != "" && len(says) > 0 && !target.Derived {
 					hint = "say where it comes from: " + what + ": {" + name + ": FIELD}. If its rows do not say it, " + how
 				}
 			}
-			c.report(at, hint, "the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
+			c.addFlaw(at, hint, "the key of %s needs %q, and %s has no field of that name", target.Name, name, source.Name)
 			continue
 		default:
 			w = word{name, at}
 		}
-		out = append(out, Assign{name, c.expr(source, w, target, name)})
+		out = append(out, Assign{name, c.compileExpr(source, w, target, name)})
 	}
 	return out
 }

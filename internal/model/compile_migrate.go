@@ -17,8 +17,8 @@ func (c *compiler) compileMigrations() {
 			continue
 		}
 		for _, mk := range d.Into.rules {
-			if into := c.entity(mk.name); into != nil && !c.broken[into] && !c.broken[m.From] {
-				c.making(m, into, mk)
+			if into := c.findEntity(mk.name); into != nil && !c.broken[into] && !c.broken[m.From] {
+				c.compileMaking(m, into, mk)
 			}
 		}
 		c.Migrations = append(c.Migrations, m)
@@ -32,29 +32,29 @@ func (c *compiler) compileMigrations() {
 // oldRows returns the entity that a migration reads: one of the model, or one that stands for
 // the rows of a table that the model does not have. The latter may have any attribute.
 func (c *compiler) oldRows(d *migrationDecl) *Entity {
-	if !d.Table.given() {
-		return c.entity(d.Rows)
+	if !d.Table.isGiven() {
+		return c.findEntity(d.Rows)
 	}
-	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.schema(d.Key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
+	t := &Table{Table: store.Table{Name: d.Table.text, Key: c.compileSchema(d.Key, map[string]store.KeyType{}), Stream: true}, Images: store.NewAndOldImages}
 	if len(d.Key.parts) == 0 {
 		return nil
 	}
 	e := &Entity{Name: t.Name, Table: t, open: true}
-	e.Keys = seq.Map(t.KeyAttrs(), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: identity(a.Name)} })
+	e.Keys = seq.Map(t.KeyAttrs(), func(a store.KeyAttr) *KeyTemplate { return &KeyTemplate{Attr: a, Template: singleName(a.Name)} })
 	t.Entities = []*Entity{e}
 	c.Old = append(c.Old, t)
 	return e
 }
 
-// making compiles how an old row becomes a row of the entity. Attributes and key names that
+// compileMaking compiles how an old row becomes a row of the entity. Attributes and key names that
 // the file does not set take their values from the old row's fields of the same names.
 // A default of the new attribute is used where neither the file nor the old row gives a value.
-func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
+func (c *compiler) compileMaking(m *Migration, into *Entity, d *rowDecl) {
 	mk := &Making{Migration: m, Into: into, Rule: &RowRule{Name: m.Name, Source: m.From, Into: into, decl: d}}
 	if m.OneOf {
 		for _, t := range into.Where {
 			if !into.Hides(t.Field.Name) {
-				c.tells(m.From, word{t.Field.Name, d.name.pos})
+				c.checkHidden(m.From, word{t.Field.Name, d.name.pos})
 			}
 			t.Field = m.From.Field(t.Field.Name)
 			mk.Where = append(mk.Where, t)
@@ -62,15 +62,15 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 	}
 	before := c.flaws
 	for _, p := range d.Set {
-		if !c.refuseUnknown(p.name, c.settable(into), "%s has no attribute and no key name %q", into.Name, p.name.text) {
+		if !c.refuseUnknown(p.name, c.settableNames(into), "%s has no attribute and no key name %q", into.Name, p.name.text) {
 			mk.Rule.Fields = append(mk.Rule.Fields, Assign{p.name.text, c.fromOld(m.From, p.value, into, p.name.text)})
 		}
 	}
 	for _, name := range append(into.attributeNames(), into.KeyNames()...) {
-		if c.sets(mk.Rule, name) {
+		if c.setsName(mk.Rule, name) {
 			continue
 		}
-		if m.From.open || c.has(m.From, name) {
+		if m.From.open || c.hasField(m.From, name) {
 			f := m.From.Field(name)
 			if !m.From.open {
 				f = c.fieldFor(m.From, word{name, d.name.pos}, into.Hides(name))
@@ -81,11 +81,11 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 		}
 	}
 	for _, name := range into.IndexNames() {
-		c.report(d.name.pos, "attributes: {"+name+": string}", "%s stands only in the key of an index of %s, and a migration makes such keys of attributes", name, into.Name)
+		c.addFlaw(d.name.pos, "attributes: {"+name+": string}", "%s stands only in the key of an index of %s, and a migration makes such keys of attributes", name, into.Name)
 	}
 	for i := range mk.Rule.Fields {
 		if a := &mk.Rule.Fields[i]; a.Expr.Field != nil && a.Expr.Field.Formula != nil {
-			c.report(d.name.pos, "name an attribute that old rows have", "a migration moves what old rows have, and %s.%s is computed when it is read", m.From.Name, a.Expr.Field.Name)
+			c.addFlaw(d.name.pos, "name an attribute that old rows have", "a migration moves what old rows have, and %s.%s is computed when it is read", m.From.Name, a.Expr.Field.Name)
 		}
 	}
 	if c.flaws == before {
@@ -97,14 +97,14 @@ func (c *compiler) making(m *Migration, into *Entity, d *rowDecl) {
 // fromOld is expr over old rows. Rows of an entity without declarations may have any
 // attribute.
 func (c *compiler) fromOld(from *Entity, w word, into *Entity, name string) Expr {
-	if from.open && w.given() && w.text[0] != '=' {
+	if from.open && w.isGiven() && w.text[0] != '=' {
 		return Expr{Field: from.Field(w.text)}
 	}
-	return c.expr(from, w, into, name)
+	return c.compileExpr(from, w, into, name)
 }
 
-// assigns reports whether the rule gives the name a value.
-func (r *RowRule) assigns(name string) bool {
+// assignsName reports whether the rule gives the name a value.
+func (r *RowRule) assignsName(name string) bool {
 	return slices.ContainsFunc(r.Fields, func(a Assign) bool { return a.Name == name })
 }
 

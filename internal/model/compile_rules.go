@@ -17,11 +17,11 @@ func (c *compiler) compileRules() {
 	for _, e := range c.Entities {
 		d := e.decl
 		for _, a := range e.Attributes {
-			c.computed(e, a)
-			c.defaults(e, a)
+			c.compileComputed(e, a)
+			c.compileDefaults(e, a)
 		}
 		for _, w := range d.Unique {
-			if f := suits(c, d, "unique", w, c.field(e, w)); f != nil {
+			if f := checkType(c, d, "unique", w, c.findField(e, w)); f != nil {
 				e.Unique = append(e.Unique, &Unique{Field: f, Index: c.indexOf(e, f)})
 			}
 		}
@@ -35,16 +35,16 @@ func (c *compiler) compileRules() {
 			e.Once = c.onceOf(e, d.Once)
 		}
 		if d.Supersede != nil {
-			e.Supersede = c.superseding(e, d.Supersede)
+			e.Supersede = c.compileSupersede(e, d.Supersede)
 		}
 	}
 }
 
-// computed compiles {from, plus} of an attribute. It leaves the attribute as it is if a field of it
+// compileComputed compiles {from, plus} of an attribute. It leaves the attribute as it is if a field of it
 // does not exist.
-func (c *compiler) computed(e *Entity, a *Attribute) {
+func (c *compiler) compileComputed(e *Entity, a *Attribute) {
 	d := a.decl
-	if !d.From.given() {
+	if !d.From.isGiven() {
 		return
 	}
 	f := c.fieldFor(e, d.From, a.Hidden)
@@ -52,7 +52,7 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 		f = &Field{Name: of.Name, Type: of.Type, Attr: of.Name, Declared: of}
 	}
 	if e.Group == nil {
-		f = suits(c, d, "from", d.From, f)
+		f = checkType(c, d, "from", d.From, f)
 	}
 	if f == nil {
 		return
@@ -66,11 +66,11 @@ func (c *compiler) computed(e *Entity, a *Attribute) {
 	switch p := d.Plus; {
 	case p.isMap():
 		const form = "a duration like 24h, or {ATTRIBUTE: {WORD: 24h}}"
-		if out.By, out.Each = byWords(c, e, a, p, d.what("plus"), form, c.duration); out.By == nil {
+		if out.By, out.Each = byWords(c, e, a, p, d.describeKey("plus"), form, c.parseDuration); out.By == nil {
 			return
 		}
 	case p.y != nil:
-		out.Plus = c.duration(p)
+		out.Plus = c.parseDuration(p)
 	}
 	a.Computed = out
 }
@@ -84,7 +84,7 @@ func (c *compiler) bucketOf(g *Group, w word) (out *Bucket) {
 		case !sound:
 			return nil
 		case i < 0:
-			c.report(w.pos, "name one that is, as with by: {day: {day: FIELD}}", "%s is not a part of the calendar in the key of %s, so nothing says when a row of it expires", w.text, g.Into.Name)
+			c.addFlaw(w.pos, "name one that is, as with by: {day: {day: FIELD}}", "%s is not a part of the calendar in the key of %s, so nothing says when a row of it expires", w.text, g.Into.Name)
 			return nil
 		}
 		out = source.To[i].Expr.Bucket
@@ -92,8 +92,8 @@ func (c *compiler) bucketOf(g *Group, w word) (out *Bucket) {
 	return out
 }
 
-// defaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.
-func (c *compiler) defaults(e *Entity, a *Attribute) {
+// compileDefaults compiles a default of the form {ATTRIBUTE: {WORD: VALUE}}.
+func (c *compiler) compileDefaults(e *Entity, a *Attribute) {
 	n := a.decl.Default
 	if !n.isMap() {
 		return
@@ -108,9 +108,9 @@ func (c *compiler) defaults(e *Entity, a *Attribute) {
 // byWords compiles {ATTRIBUTE: {WORD: VALUE}}, which gives an attribute a value by the word that the row has in another one.
 // It returns nil after a problem.
 func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form string, read func(node) T) (*Attribute, map[string]T) {
-	entries := n.entries(what)
+	entries := n.readEntries(what)
 	if len(entries) != 1 || !entries[0].value.isMap() {
-		n.wrong(what, form)
+		n.reportWrong(what, form)
 		return nil, nil
 	}
 	by := c.attributeOf(e, entries[0].name)
@@ -118,14 +118,14 @@ func byWords[T any](c *compiler, e *Entity, a *Attribute, n node, what, form str
 		return nil, nil
 	}
 	if !a.Hidden {
-		c.tells(e, entries[0].name)
+		c.checkHidden(e, entries[0].name)
 	}
 	each := map[string]T{}
 	if len(by.words()) == 0 {
-		c.report(entries[0].name.pos, by.Name+": {type: string, enum: [WORD, …]}", "%s has no enum, so its words are not known", by.Name)
+		c.addFlaw(entries[0].name.pos, by.Name+": {type: string, enum: [WORD, …]}", "%s has no enum, so its words are not known", by.Name)
 		return by, each
 	}
-	for _, w := range entries[0].value.entries(what) {
+	for _, w := range entries[0].value.readEntries(what) {
 		if !c.refuseUnknown(w.name, by.words(), "%s is never %q", by.Name, w.name.text) {
 			each[w.name.text] = read(w.value)
 		}
@@ -141,16 +141,16 @@ func (a *Attribute) words() []string {
 	return a.Enum
 }
 
-// duration parses a duration in whole seconds: times in DynamoDB's TTL have no smaller unit.
-func (c *compiler) duration(n node) time.Duration {
-	w := n.word("a duration")
+// parseDuration parses a duration in whole seconds: times in DynamoDB's TTL have no smaller unit.
+func (c *compiler) parseDuration(n node) time.Duration {
+	w := n.readWord("a duration")
 	d, err := time.ParseDuration(w.text)
-	if w.given() && (err != nil || d < 0 || d%time.Second != 0) {
+	if w.isGiven() && (err != nil || d < 0 || d%time.Second != 0) {
 		hint := "like 24h, or 30m"
 		if days, err := strconv.Atoi(strings.TrimSuffix(w.text, "d")); err == nil && days > 0 && strings.HasSuffix(w.text, "d") {
 			hint = strconv.Itoa(24*days) + "h"
 		}
-		c.report(w.pos, hint, "%q is no duration in whole seconds", w.text)
+		c.addFlaw(w.pos, hint, "%q is no duration in whole seconds", w.text)
 	}
 	return d
 }
@@ -164,8 +164,8 @@ func (c *compiler) indexOf(e *Entity, f *Field) (found *store.Index) {
 // onceOf compiles where idempotency keys are kept, nil after a problem. The row with the key must
 // lead back to the row that was made, so its key names have to be in it.
 func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
-	before, of := c.flaws, c.entity(d.Of)
-	if of == nil || !d.Key.given() {
+	before, of := c.flaws, c.findEntity(d.Of)
+	if of == nil || !d.Key.isGiven() {
 		return nil
 	}
 	o := &Once{Of: of, Key: c.attributeOf(e, d.Key)}
@@ -178,15 +178,15 @@ func (c *compiler) onceOf(e *Entity, d *onceDecl) *Once {
 		w, ok := given[name]
 		switch {
 		case ok:
-		case c.has(e, name):
+		case c.hasField(e, name):
 			w = word{name, d.Of.pos}
 		case slices.Contains(of.KeyNames(), name):
-			c.report(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", of.Name, name, e.Name)
+			c.addFlaw(d.Of.pos, "set: {"+name+": FIELD}", "the key of %s needs %q, and %s has no field of that name", of.Name, name, e.Name)
 			continue
 		default:
 			continue
 		}
-		o.Set = append(o.Set, Assign{name, c.expr(e, w, of, name)})
+		o.Set = append(o.Set, Assign{name, c.compileExpr(e, w, of, name)})
 	}
 	if c.flaws > before || !c.onceNames(e, o, d) {
 		return nil
@@ -201,13 +201,13 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 		return a.Expr.Field != nil && a.Expr.Field.Name == o.Key.Name && slices.Contains(o.Of.KeyNames(), a.Name)
 	}
 	if !slices.ContainsFunc(o.Set, inKey) {
-		c.report(d.Key.pos, "", "the key of %s does not hold %s, so two keys would be one", o.Of.Name, o.Key.Name)
+		c.addFlaw(d.Key.pos, "", "the key of %s does not hold %s, so two keys would be one", o.Of.Name, o.Key.Name)
 		return false
 	}
 	for _, name := range e.KeyNames() {
 		i := slices.IndexFunc(o.Set, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
 		if i < 0 {
-			c.report(d.Of.pos, "set: {FIELD: "+name+"}", "a row of %s does not say %q, so it does not lead to the row of %s", o.Of.Name, name, e.Name)
+			c.addFlaw(d.Of.pos, "set: {FIELD: "+name+"}", "a row of %s does not say %q, so it does not lead to the row of %s", o.Of.Name, name, e.Name)
 			return false
 		}
 		o.Row = append(o.Row, Assign{name, Expr{Field: o.Of.Field(o.Set[i].Name)}})
@@ -215,10 +215,10 @@ func (c *compiler) onceNames(e *Entity, o *Once, d *onceDecl) bool {
 	return true
 }
 
-// superseding compiles a supersede, nil after a problem. The row that is replaced is named by key
+// compileSupersede compiles a supersede, nil after a problem. The row that is replaced is named by key
 // names alone, so it is found without a read of others.
-func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
-	s := &Supersede{Where: c.tests(e, d.Where, false)}
+func (c *compiler) compileSupersede(e *Entity, d *supersedeDecl) *Supersede {
+	s := &Supersede{Where: c.compileTests(e, d.Where, false)}
 	before := c.flaws
 	for _, p := range d.Row {
 		if !c.refuseUnknown(p.name, e.KeyNames(), "the key of %s has no name %q", e.Name, p.name.text) {
@@ -228,7 +228,7 @@ func (c *compiler) superseding(e *Entity, d *supersedeDecl) *Supersede {
 	}
 	for _, p := range d.Append {
 		s.List = c.attributeOf(e, p.name)
-		s.Time = suits(c, d, "append", p.value, c.fieldFor(e, p.value, e.Hides(p.name.text)))
+		s.Time = checkType(c, d, "append", p.value, c.fieldFor(e, p.value, e.Hides(p.name.text)))
 	}
 	if c.flaws > before || len(d.Append) != 1 || len(s.Where) == 0 || len(s.Other) == 0 {
 		return nil

@@ -19,12 +19,12 @@ func (c *compiler) fromText(name string, typ Type, a *Attribute, w word) value.V
 	}
 	switch text := v.Kind() == value.String; {
 	case err != nil:
-		c.report(w.pos, "", "%s: %v", name, err)
+		c.addFlaw(w.pos, "", "%s: %v", name, err)
 	case bound != "":
-		c.report(w.pos, "", "%s is %s, never %s", name, bound, w.text)
+		c.addFlaw(w.pos, "", "%s is %s, never %s", name, bound, w.text)
 	case a != nil && text && len(a.Enum) > 0 && c.refuseUnknown(w, a.Enum, "%s is never %q", name, w.text):
 	case a != nil && text && a.Max > 0 && utf8.RuneCountInString(w.text) > a.Max:
-		c.report(w.pos, "", "%s has at most %d characters, %q has more", name, a.Max, w.text)
+		c.addFlaw(w.pos, "", "%s has at most %d characters, %q has more", name, a.Max, w.text)
 	default:
 		return v
 	}
@@ -62,20 +62,20 @@ func scalarOf(typ Type, text string) (value.Value, error) {
 
 // defaultOf compiles a default. Commands need a time of day, and so do the rows that they write.
 func (c *compiler) defaultOf(a *Attribute, n node) value.Value {
-	v := a.Store(c.typed(&Field{Name: a.Name, Type: a.Type}, a, n))
+	v := a.Store(c.readTyped(&Field{Name: a.Name, Type: a.Type}, a, n))
 	if a.Type == TypeTime && a.As == "" && len(v.Text()) == len(time.DateOnly) {
-		c.report(n.pos(), v.Text()+"T00:00:00Z", "%s: a default needs a time of day, as commands do", a.Name)
+		c.addFlaw(n.pos(), v.Text()+"T00:00:00Z", "%s: a default needs a time of day, as commands do", a.Name)
 	}
 	return v
 }
 
-// measured returns a field as sums and the order of rows take it: a name in the key that the
+// findMeasured returns a field as sums and the order of rows take it: a name in the key that the
 // entity declares as a number is a number, which the key has as text.
-func (c *compiler) measured(e *Entity, w word) *Field { return c.measuredFor(e, w, false) }
+func (c *compiler) findMeasured(e *Entity, w word) *Field { return c.measuredFor(e, w, false) }
 
-// measuredFor is measured for a value that may be hidden, as fieldFor is field.
+// measuredFor is findMeasured for a value that may be hidden, as fieldFor is findField.
 func (c *compiler) measuredFor(e *Entity, w word, hidden bool) *Field {
-	if w.given() && e != nil && c.unnamed(e, w, TypeNumber) {
+	if w.isGiven() && e != nil && c.checkUnnamed(e, w, TypeNumber) {
 		return nil
 	}
 	f := c.fieldFor(e, w, hidden)
@@ -88,14 +88,14 @@ func (c *compiler) measuredFor(e *Entity, w word, hidden bool) *Field {
 	return f
 }
 
-// expr compiles a word of the file as an expression over rows of source: a field, or, for
+// compileExpr compiles a word of the file as an expression over rows of source: a field, or, for
 // =text, a constant in the form in which into holds that name. It does not know the names
 // that stand for the record ($time and so on); a caller that allows these checks first.
-func (c *compiler) expr(source *Entity, w word, into *Entity, name string) Expr {
+func (c *compiler) compileExpr(source *Entity, w word, into *Entity, name string) Expr {
 	return c.exprFor(source, w, into, name, into.Hides(name))
 }
 
-// exprFor is expr for a value that may be hidden, as fieldFor is field.
+// exprFor is compileExpr for a value that may be hidden, as fieldFor is findField.
 func (c *compiler) exprFor(source *Entity, w word, into *Entity, name string, hidden bool) Expr {
 	if text, ok := strings.CutPrefix(w.text, "="); ok {
 		typ, a := TypeString, (*Attribute)(nil)

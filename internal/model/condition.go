@@ -67,8 +67,8 @@ type paramDecl struct {
 	Param word `need:"{param: NAME}"`
 }
 
-// single reports whether the test names one value and nothing else.
-func (d *testDecl) single() bool {
+// isSingle reports whether the test names one value and nothing else.
+func (d *testDecl) isSingle() bool {
 	return len(d.terms) == 1 && d.terms[0].op == value.In && len(d.terms[0].values) == 1
 }
 
@@ -83,20 +83,20 @@ func (d *testDecl) text() string {
 	}), ", ") + "}"
 }
 
-// tests reads a where: each entry is a test of one field, and all must hold. A value alone
+// readTests reads a where: each entry is a test of one field, and all must hold. A value alone
 // means that the field equals it.
 // Between is read as two terms, so nothing behind this knows the word.
-func (n node) tests(what string) []testDecl {
+func (n node) readTests(what string) []testDecl {
 	var out []testDecl
-	for _, e := range n.entries(what) {
+	for _, e := range n.readEntries(what) {
 		d := testDecl{name: e.name}
 		switch {
 		case e.value.isMap():
 			d.terms = readTerms(e)
-		case e.value.given() && presence[e.value.y.Value] != 0:
+		case e.value.isGiven() && presence[e.value.y.Value] != 0:
 			d.terms = []termDecl{{op: presence[e.value.y.Value], at: e.value.pos()}}
 		default:
-			d.terms = n.r.term(nil, value.In, e.value, e.name.text)
+			d.terms = n.r.addTerm(nil, value.In, e.value, e.name.text)
 		}
 		if len(d.terms) > 0 {
 			out = append(out, d)
@@ -118,98 +118,98 @@ var (
 // readTerms reads a test that is a map, in the order of the file. All terms of it must hold. A problem
 // is reported at its place in the file, and that term is left out.
 func readTerms(e entry) (out []termDecl) {
-	test := e.value.fields("test", testKeys)
+	test := e.value.readFields("test", testKeys)
 	if len(e.value.y.Content) == 0 {
-		test.r.report(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
+		test.r.addFlaw(e.value.pos(), e.name.text+": {not: VALUE}", "the test of %q asks for nothing", e.name.text)
 	}
-	for _, in := range e.value.entries("a test") {
+	for _, in := range e.value.readEntries("a test") {
 		key := in.name.text
 		n, said := test.has[key]
 		switch op := testOps[key]; {
 		case !said:
 		case key == "exists":
-			if op = value.Absent; n.flag(test.what(key)) {
+			if op = value.Absent; n.readFlag(test.describeKey(key)) {
 				op = value.Exists
 			}
 			out = append(out, termDecl{op: op, at: n.pos()})
-		case key == "between" && n.isList() && len(n.elements()) == 2:
-			out = append(out, termDecl{value.AtLeast, n.pos(), n.elements()[:1]}, termDecl{value.AtMost, n.pos(), n.elements()[1:]})
+		case key == "between" && n.isList() && len(n.listElements()) == 2:
+			out = append(out, termDecl{value.AtLeast, n.pos(), n.listElements()[:1]}, termDecl{value.AtMost, n.pos(), n.listElements()[1:]})
 		case key == "between":
-			n.wrong(test.what(key), "a list of two values, the least and the greatest")
+			n.reportWrong(test.describeKey(key), "a list of two values, the least and the greatest")
 		case n.isList() && op != value.In && op != value.NotIn:
-			n.wrong(test.what(key), "one value")
+			n.reportWrong(test.describeKey(key), "one value")
 		default:
-			out = test.r.term(out, op, n, e.name.text)
+			out = test.r.addTerm(out, op, n, e.name.text)
 		}
 	}
 	return out
 }
 
-// term adds a term of the values of a node. It reports a list of none.
-func (r *reader) term(out []termDecl, op value.Op, n node, name string) []termDecl {
-	values := n.elements()
+// addTerm adds a term of the values of a node. It reports a list of none.
+func (r *reader) addTerm(out []termDecl, op value.Op, n node, name string) []termDecl {
+	values := n.listElements()
 	if len(values) == 0 {
-		r.report(n.pos(), "", "the test of %q names no value", name)
+		r.addFlaw(n.pos(), "", "the test of %q names no value", name)
 		return out
 	}
 	return append(out, termDecl{op, n.pos(), values})
 }
 
-// tests compiles the conditions of a where. The where of an entity itself (own) introduces
+// compileTests compiles the conditions of a where. The where of an entity itself (own) introduces
 // its names as fields; any other where must use fields that the entity has, and must not ask
 // for what rows of the entity never have.
-func (c *compiler) tests(e *Entity, ds []testDecl, own bool) []Test {
+func (c *compiler) compileTests(e *Entity, ds []testDecl, own bool) []Test {
 	var out []Test
 	for _, d := range ds {
 		var f *Field
 		if own {
-			if f = e.Field(d.name.text); !d.single() { // one value alone is what the model says, and no secret
-				c.tells(e, d.name)
+			if f = e.Field(d.name.text); !d.isSingle() { // one value alone is what the model says, and no secret
+				c.checkHidden(e, d.name)
 			}
 		} else {
-			f = c.field(e, d.name)
+			f = c.findField(e, d.name)
 		}
 		if f == nil {
 			continue
 		}
-		if _, is := c.terms(e, f, d, nil); len(is) > 0 {
+		if _, is := c.compileTerms(e, f, d, nil); len(is) > 0 {
 			if out = append(out, Test{f, is}); !own {
-				c.possible(e, f, is, d.name)
+				c.checkPossible(e, f, is, d.name)
 			}
 		}
 	}
 	return out
 }
 
-// filters compiles the where of a query's step.
+// compileFilters compiles the where of a query's step.
 // After a flaw the query is not used, because a filter that is missing would answer with more rows than it should.
-func (c *compiler) filters(q *Query, e *Entity, ds []testDecl) (out []Filter) {
+func (c *compiler) compileFilters(q *Query, e *Entity, ds []testDecl) (out []Filter) {
 	for _, d := range ds {
-		if f := c.field(e, d.name); f != nil {
-			terms, is := c.terms(e, f, d, q)
-			c.possible(e, f, is, d.name)
+		if f := c.findField(e, d.name); f != nil {
+			terms, is := c.compileTerms(e, f, d, q)
+			c.checkPossible(e, f, is, d.name)
 			out = append(out, Filter{f, terms})
 		}
 	}
 	return out
 }
 
-// possible reports a test that no row of the entity passes, or none that commands write.
-func (c *compiler) possible(e *Entity, f *Field, is value.Condition, w word) {
+// checkPossible reports a test that no row of the entity passes, or none that commands write.
+func (c *compiler) checkPossible(e *Entity, f *Field, is value.Condition, w word) {
 	if is.Empty() {
 		return // reported with its terms
 	}
-	if exclude(e.Where, []Test{{f, is}}) {
-		c.remark(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
+	if testsExclude(e.Where, []Test{{f, is}}) {
+		c.addRemark(w.pos, "leave the line out, or ask for what the where of "+e.Name+" lets pass", "no row of %s passes this test of %q: it contradicts the where of %s", e.Name, w.text, e.Name)
 	}
 	c.outOfReach(e, f, is, w.pos)
 }
 
-// terms compiles the words of a test. q is the query whose parameters it may name, nil where
+// compileTerms compiles the words of a test. q is the query whose parameters it may name, nil where
 // there are none. is has those that no parameter decides; terms that no value passes together are reported.
-func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm, is value.Condition) {
+func (c *compiler) compileTerms(e *Entity, f *Field, d testDecl, q *Query) (out []FilterTerm, is value.Condition) {
 	for _, td := range d.terms {
-		t, ok := c.term(e, f, td, q)
+		t, ok := c.compileTerm(e, f, td, q)
 		if !ok {
 			continue
 		}
@@ -217,41 +217,41 @@ func (c *compiler) terms(e *Entity, f *Field, d testDecl, q *Query) (out []Filte
 			is = append(is, t.Term)
 		}
 	}
-	always := f.Key != nil && !f.Sparse && f.Slot < len(f.Key.required())
+	always := f.Key != nil && !f.Sparse && f.Slot < len(f.Key.requiredNames())
 	if is.Empty() || always && slices.ContainsFunc(is, func(t value.Term) bool { return t.Op == value.Absent }) {
-		c.remark(d.name.pos, "", "no value of %q passes this test", d.name.text)
+		c.addRemark(d.name.pos, "", "no value of %q passes this test", d.name.text)
 	}
 	return out, is
 }
 
-// term compiles one word of a test. ok is false after a problem.
-func (c *compiler) term(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, bool) {
+// compileTerm compiles one word of a test. ok is false after a problem.
+func (c *compiler) compileTerm(e *Entity, f *Field, d termDecl, q *Query) (FilterTerm, bool) {
 	out := FilterTerm{Term: value.Term{Op: d.op}}
 	if d.op == value.Exists || d.op == value.Absent {
 		return out, true
 	}
 	read, a := c.comparedAs(e, f, &out.Term)
-	if !c.comparable(read, d) {
+	if !c.checkComparable(read, d) {
 		return out, false
 	}
 	if d.op != value.In && d.op != value.NotIn {
 		a = nil // a bound may be any value, also one that rows do not have
 	}
 	if n := d.values[0]; len(d.values) == 1 && n.isMap() {
-		before, w := c.flaws, c.parameter(n, q, f.Name)
-		if !w.given() {
+		before, w := c.flaws, c.readParameter(n, q, f.Name)
+		if !w.isGiven() {
 			return out, false
 		}
 		out.Param = c.bindParam(q, read, a, w, d.op == value.In || d.op == value.NotIn)
 		return out, c.flaws == before
 	}
 	for _, n := range d.values {
-		if v := c.typed(read, a, n); !v.IsMissing() {
+		if v := c.readTyped(read, a, n); !v.IsMissing() {
 			out.Values = append(out.Values, v)
 		}
 	}
 	if d.op == value.Begins && len(out.Values) == 1 && out.Values[0].Text() == "" {
-		c.report(d.at, f.Name+": present", "every text begins with nothing")
+		c.addFlaw(d.at, f.Name+": present", "every text begins with nothing")
 		return out, false
 	}
 	return out, len(out.Values) == len(d.values)
@@ -275,8 +275,8 @@ func (c *compiler) comparedAs(e *Entity, f *Field, t *value.Term) (*Field, *Attr
 	return &read, a
 }
 
-// comparable reports a word that the type of the field does not have.
-func (c *compiler) comparable(f *Field, d termDecl) bool {
+// checkComparable reports a word that the type of the field does not have.
+func (c *compiler) checkComparable(f *Field, d termDecl) bool {
 	switch {
 	case d.op < value.AtLeast:
 		return true
@@ -285,19 +285,19 @@ func (c *compiler) comparable(f *Field, d termDecl) bool {
 	case d.op != value.Begins && (f.Type == TypeString || f.Type == TypeNumber || f.Type == TypeTime || f.Type == TypeAny):
 		return true
 	}
-	c.report(d.at, map[bool]string{true: "atLeast and below bound a time"}[d.op == value.Begins && f.Type == TypeTime],
+	c.addFlaw(d.at, map[bool]string{true: "atLeast and below bound a time"}[d.op == value.Begins && f.Type == TypeTime],
 		"%s is a %s, and has no %q", f.Name, cmp.Or(f.Type, TypeAny), d.op.String())
 	return false
 }
 
-// parameter reads {param: NAME}. It returns the zero word after a problem.
-func (c *compiler) parameter(n node, q *Query, name string) word {
+// readParameter reads {param: NAME}. It returns the zero word after a problem.
+func (c *compiler) readParameter(n node, q *Query, name string) word {
 	if q == nil {
-		c.report(n.pos(), "a value, or a list of values", "only the where of a query has parameters, not this test of %q", name)
+		c.addFlaw(n.pos(), "a value, or a list of values", "only the where of a query has parameters, not this test of %q", name)
 		return word{}
 	}
 	d := &paramDecl{}
-	n.declare(word{}, d)
+	n.readDeclaration(word{}, d)
 	return d.Param
 }
 
@@ -306,7 +306,7 @@ func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool
 	name, optional := strings.CutSuffix(w.text, "?")
 	name, text, with := strings.Cut(name, "=")
 	if with && optional {
-		c.report(w.pos, name+"="+text, "a parameter with a default may be left out anyway")
+		c.addFlaw(w.pos, name+"="+text, "a parameter with a default may be left out anyway")
 	}
 	p := Param{Name: name, Optional: optional || with, Type: f.Type, List: list}
 	if with {
@@ -314,6 +314,6 @@ func (c *compiler) bindParam(q *Query, f *Field, a *Attribute, w word, list bool
 			return name
 		}
 	}
-	c.param(q, p, w)
+	c.noteParameter(q, p, w)
 	return name
 }

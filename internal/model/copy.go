@@ -12,7 +12,7 @@ import (
 var copyKind = kind{
 	keys: []string{"row"}, declare: func() derivation { return &rowDecl{} },
 	compile: func(c *compiler) {
-		eachOf(c, c.Rows, (*compiler).row)
+		eachOf(c, c.Rows, (*compiler).compileRule)
 		c.Rows = slices.DeleteFunc(c.Rows, func(r *RowRule) bool { return r.Source == nil })
 	},
 	check: func(c *compiler) {
@@ -65,7 +65,7 @@ func (d *rowDecl) split(r *reader, _ string) bool {
 	d.entity = word{entity, d.name.pos}
 	name, ok := strings.CutSuffix(label, ")")
 	if ok = entity != "" && !strings.Contains(entity, ".") && (!labelled || ok && identifier.MatchString(name)); !ok {
-		r.report(d.name.pos, "Activity, or Activity(created)", "a row rule is named by the entity it makes, not %q", d.name.text)
+		r.addFlaw(d.name.pos, "Activity, or Activity(created)", "a row rule is named by the entity it makes, not %q", d.name.text)
 	}
 	return ok
 }
@@ -92,27 +92,27 @@ type setDecl struct {
 }
 
 func (list *sets) read(n node, what string) {
-	for _, e := range n.entries(what) {
+	for _, e := range n.readEntries(what) {
 		s := setDecl{name: e.name}
 		switch {
 		case e.value.isMap() && e.value.isFollow():
 			s.follow = &followDecl{}
-			if e.value.declare(e.name, s.follow); !s.follow.Follow.given() {
+			if e.value.readDeclaration(e.name, s.follow); !s.follow.Follow.isGiven() {
 				s.follow = nil
 			}
 		case e.value.isMap():
 			s.isMap = true
 			s.nested.read(e.value, "a nested map")
 		default:
-			s.value = e.value.constant("the value of " + e.name.text)
+			s.value = e.value.readConstant("the value of " + e.name.text)
 		}
 		*list = append(*list, s)
 	}
 }
 
-// row compiles a rule. One without a source is left out of the plan.
-func (c *compiler) row(r *RowRule) {
-	d, source := r.decl, c.entity(r.decl.of)
+// compileRule compiles a rule. One without a source is left out of the plan.
+func (c *compiler) compileRule(r *RowRule) {
+	d, source := r.decl, c.findEntity(r.decl.of)
 	if source == nil {
 		return
 	}
@@ -120,15 +120,15 @@ func (c *compiler) row(r *RowRule) {
 	source.Rules = append(source.Rules, r)
 	r.Into.MadeBy = append(r.Into.MadeBy, r)
 	r.Keep = seq.Map(d.Keep, func(w word) string { return events[w.text] })
-	r.Where = c.tests(source, d.Where, false)
+	r.Where = c.compileTests(source, d.Where, false)
 	before := c.flaws
-	c.subscribers(r, d)
+	c.compileSubscribers(r, d)
 	for _, s := range d.Set {
-		if !c.broken[r.Into] && c.exchanged(pair{s.name, s.value}, "set", c.settable(r.Into), "the name in "+r.Into.Name, c.fieldNames(source), source.Name) {
+		if !c.broken[r.Into] && c.checkExchanged(pair{s.name, s.value}, "set", c.settableNames(r.Into), "the name in "+r.Into.Name, c.fieldNames(source), source.Name) {
 			continue
 		}
-		if c.broken[r.Into] || !c.refuseUnknown(s.name, c.settable(r.Into), "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
-			r.Fields = append(r.Fields, Assign{s.name.text, c.set(r, s)})
+		if c.broken[r.Into] || !c.refuseUnknown(s.name, c.settableNames(r.Into), "%s has no attribute and no key name %q", r.Into.Name, s.name.text) {
+			r.Fields = append(r.Fields, Assign{s.name.text, c.compileSet(r, s)})
 		}
 	}
 	c.faulty[r] = len(d.Set) == 0 || c.flaws > before
@@ -143,28 +143,28 @@ const (
 // events are the words of keep, with the names that records have for them.
 var events = map[string]string{"insert": "INSERT", "modify": "MODIFY", "remove": "REMOVE", "enter": Enter, "leave": Leave}
 
-// settable returns the names to which a row rule may give a value.
-func (c *compiler) settable(into *Entity) []string {
+// settableNames returns the names to which a row rule may give a value.
+func (c *compiler) settableNames(into *Entity) []string {
 	out := into.attributeNames()
 	out = append(out, seq.Flat(into.Keys, func(k *KeyTemplate) []string { return k.Template.Names() })...)
 	return sortedOnce(out)
 }
 
-// set compiles the value of one name.
-func (c *compiler) set(r *RowRule, s setDecl) Expr {
+// compileSet compiles the value of one name.
+func (c *compiler) compileSet(r *RowRule, s setDecl) Expr {
 	switch {
 	case s.follow != nil:
-		return Expr{Follow: c.follow(r, s)}
+		return Expr{Follow: c.compileFollow(r, s)}
 	case s.isMap && len(s.nested) == 2 && placeOf(s.nested, "from", pos{}) != pos{} && placeOf(s.nested, "plus", pos{}) != pos{}:
-		c.report(s.name.pos, "in "+r.Into.Name+": attributes: {"+s.name.text+": {type: number, from: TIME, plus: 24h}}", "what is computed from a time of the row is declared with its attribute")
+		c.addFlaw(s.name.pos, "in "+r.Into.Name+": attributes: {"+s.name.text+": {type: number, from: TIME, plus: 24h}}", "what is computed from a time of the row is declared with its attribute")
 		return Expr{}
 	case s.isMap:
-		return c.nested(r, s.nested, r.Into.Hides(s.name.text))
+		return c.compileNested(r, s.nested, r.Into.Hides(s.name.text))
 	}
 	return c.recordOr(r, s.value, r.Into, s.name.text, r.Into.Hides(s.name.text))
 }
 
-// recordOr is expr that also accepts the names that stand for the record.
+// recordOr is compileExpr that also accepts the names that stand for the record.
 func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidden bool) Expr {
 	if r.Subscribers != nil && strings.HasPrefix(w.text, r.Subscribers.Of.Name+".") {
 		return Expr{Subscriber: c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)}
@@ -180,19 +180,19 @@ func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidde
 	return Expr{Record: w.text}
 }
 
-// nested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
-func (c *compiler) nested(r *RowRule, sets []setDecl, hidden bool) Expr {
+// compileNested compiles a map. Values in it cannot follow, since only an attribute has a version of its own.
+func (c *compiler) compileNested(r *RowRule, sets []setDecl, hidden bool) Expr {
 	x := Expr{Map: []Assign{}}
 	for _, s := range sets {
 		var in Expr
 		switch {
 		case s.follow != nil:
-			c.report(s.follow.Follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
+			c.addFlaw(s.follow.Follow.pos, "give the value an attribute of its own", "only an attribute of the row itself can follow a value, not one inside a map")
 		case s.isMap:
-			in = c.nested(r, s.nested, hidden)
+			in = c.compileNested(r, s.nested, hidden)
 		default:
 			if in = c.recordOr(r, s.value, nil, s.name.text, hidden); in.Subscriber != nil {
-				c.report(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
+				c.addFlaw(s.value.pos, "give the value an attribute of its own", "what comes from the subscriber stands by itself, not inside a map")
 			}
 		}
 		x.Map = append(x.Map, Assign{s.name.text, in})
@@ -205,10 +205,10 @@ func (c *compiler) setPos(r *RowRule, name string) pos {
 	return placeOf(r.decl.Set, name, r.decl.name.pos)
 }
 
-// sets reports whether the name gets a value: the file sets it in the rule, even if that was
+// setsName reports whether the name gets a value: the file sets it in the rule, even if that was
 // reported, or the rule takes it by itself, or the where of the new row's entity fixes it.
-func (c *compiler) sets(r *RowRule, name string) bool {
-	return slices.ContainsFunc(r.decl.Set, func(s setDecl) bool { return s.name.text == name }) || r.assigns(name) || r.Into.fixed()[name] != ""
+func (c *compiler) setsName(r *RowRule, name string) bool {
+	return slices.ContainsFunc(r.decl.Set, func(s setDecl) bool { return s.name.text == name }) || r.assignsName(name) || r.Into.fixedNames()[name] != ""
 }
 
 // checkRowWhole reports key names and required attributes that a rule does not set.
@@ -222,16 +222,16 @@ func checkRowWhole(c *compiler, r *RowRule) {
 	has := r.Source.Name + " has " + strings.Join(c.fieldNames(r.Source), ", ")
 	missing := map[string]bool{}
 	for i, k := range r.Into.Keys {
-		for _, name := range k.Template.required() {
-			if !c.sets(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Derived && r.Into.Attribute(name) == nil) {
+		for _, name := range k.Template.requiredNames() {
+			if !c.setsName(r, name) && !missing[name] && (i < len(r.Into.PrimaryKey()) || r.Into.Derived && r.Into.Attribute(name) == nil) {
 				missing[name] = true
-				c.report(at, "{"+name+": FIELD}; "+has, "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
+				c.addFlaw(at, "{"+name+": FIELD}; "+has, "%s sets no %q, which the key %s of %s needs", r.Name, name, k.Attr.Name, r.Into.Name)
 			}
 		}
 	}
 	for _, a := range r.Into.Attributes {
-		if a.Required && !c.sets(r, a.Name) && !missing[a.Name] {
-			c.report(at, "{"+a.Name+": FIELD}; "+has, "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
+		if a.Required && !c.setsName(r, a.Name) && !missing[a.Name] {
+			c.addFlaw(at, "{"+a.Name+": FIELD}; "+has, "%s sets no %q, which %s requires", r.Name, a.Name, r.Into.Name)
 		}
 	}
 }
@@ -246,8 +246,8 @@ func checkRowComputed(c *compiler, r *RowRule) {
 		if a.Computed == nil {
 			continue
 		}
-		if r.assigns(a.Name) {
-			c.report(c.setPos(r, a.Name), "leave it out", "%s.%s is computed from %s", r.Into.Name, a.Name, a.Computed.From.Name)
+		if r.assignsName(a.Name) {
+			c.addFlaw(c.setPos(r, a.Name), "leave it out", "%s.%s is computed from %s", r.Into.Name, a.Name, a.Computed.From.Name)
 		}
 		from := []string{a.Computed.From.Name}
 		if a.Computed.By != nil {
@@ -256,10 +256,10 @@ func checkRowComputed(c *compiler, r *RowRule) {
 		for _, name := range from {
 			at := seq.At(r.Fields, func(f *Assign) bool { return f.Name == name })
 			switch {
-			case at == nil && r.Into.fixed()[name] == "":
-				c.report(r.decl.name.pos, "set: {"+name+": FIELD}", "%s sets no %q, from which %s.%s is computed", r.Name, name, r.Into.Name, a.Name)
+			case at == nil && r.Into.fixedNames()[name] == "":
+				c.addFlaw(r.decl.name.pos, "set: {"+name+": FIELD}", "%s sets no %q, from which %s.%s is computed", r.Name, name, r.Into.Name, a.Name)
 			case at != nil && at.Expr.Follow != nil:
-				c.report(c.setPos(r, name), "take it from "+r.Source.Name, "%s.%s is computed from %s when the row is made, and a followed value comes later", r.Into.Name, a.Name, name)
+				c.addFlaw(c.setPos(r, name), "take it from "+r.Source.Name, "%s.%s is computed from %s when the row is made, and a followed value comes later", r.Into.Name, a.Name, name)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func checkRowKey(c *compiler, r *RowRule) {
 	}
 	for _, name := range r.Source.KeyNames() {
 		if !slices.Contains(used, name) {
-			c.report(r.decl.name.pos, "put a name that is set from it into the key of "+r.Into.Name,
+			c.addFlaw(r.decl.name.pos, "put a name that is set from it into the key of "+r.Into.Name,
 				"two rows of %s could make one row of %s: its key does not contain %q", r.Source.Name, r.Into.Name, name)
 		}
 	}
@@ -292,8 +292,8 @@ func checkRowKey(c *compiler, r *RowRule) {
 // checkStamps reports a rule that sets an attribute which the entity's where already fixes.
 func checkStamps(c *compiler, r *RowRule) {
 	for _, t := range r.Into.Where {
-		if _, one := t.Only(); one && r.assigns(t.Field.Name) {
-			c.report(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
+		if _, one := t.Only(); one && r.assignsName(t.Field.Name) {
+			c.addFlaw(c.setPos(r, t.Field.Name), "leave it out", "%q is stamped twice: the where of %s writes it already", t.Field.Name, r.Into.Name)
 		}
 	}
 }
@@ -307,20 +307,20 @@ func checkState(c *compiler, r *RowRule) {
 	position := false
 	for _, a := range r.Fields {
 		used := recordsIn(a.Expr)
-		if len(used) > 0 && !d.said("keep") {
-			c.report(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
+		if len(used) > 0 && !d.hasKey("keep") {
+			c.addFlaw(c.setPos(r, a.Name), "take it from the row, or say keep", "a copy is the same whenever it is made, and %s is of one record", used[0])
 		}
 		position = position || slices.Contains(used, "$position") && slices.Contains(r.Into.KeyNames(), a.Name)
 	}
 	if many := slices.Contains(r.Keep, Enter) && slices.Contains(r.Keep, Leave); !position && (many || slices.Contains(r.Keep, events["modify"])) {
-		c.report(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
+		c.addFlaw(r.decl.name.pos, "set a name of its key to $position", "%s keeps an entry of each change, and its key would be the same for two changes of one row", r.Name)
 	}
 }
 
 // inputs sets and returns the fields that the rule reads of its source, and of subscribers.
 func (r *RowRule) inputs() []reading {
 	of := reading{what: r.Name, at: r.decl.name.pos, makes: r.Into.Name, old: r.needsOldImages(), of: r.Source, in: &r.Input}
-	r.Input = Input{Derivation: r.Name, Where: r.Where, Fields: assigned(r.Fields)}
+	r.Input = Input{Derivation: r.Name, Where: r.Where, Fields: assignedFields(r.Fields)}
 	each := r.Subscribers
 	if each == nil {
 		return []reading{of}
@@ -328,7 +328,7 @@ func (r *RowRule) inputs() []reading {
 	each.Input.Derivation = r.Name
 	for _, by := range each.By {
 		each.Input.Fields = append(each.Input.Fields, by.Field)
-		r.Input.Fields = append(r.Input.Fields, assigned([]Assign{{Expr: by.Expr}})...)
+		r.Input.Fields = append(r.Input.Fields, assignedFields([]Assign{{Expr: by.Expr}})...)
 	}
 	for _, a := range r.Fields {
 		if a.Expr.Subscriber != nil {
@@ -367,10 +367,10 @@ func checkRowTypes(c *compiler, r *RowRule) {
 		}
 		switch {
 		case len(s.Expr.Map) > 0 && into.Type != TypeMap && into.Type != TypeAny:
-			c.report(c.setPos(r, s.Name), "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
-		case from == nil || into.Key != nil && scalar(from.Type):
-		case clash(from.Type, into.Type):
-			c.report(c.setPos(r, s.Name), "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
+			c.addFlaw(c.setPos(r, s.Name), "", "%s.%s is a %s, and a map is set", r.Into.Name, s.Name, into.Type)
+		case from == nil || into.Key != nil && isScalar(from.Type):
+		case typesClash(from.Type, into.Type):
+			c.addFlaw(c.setPos(r, s.Name), "", "%s.%s is a %s, and %s.%s is a %s", r.Into.Name, s.Name, into.Type, source.Name, from.Name, from.Type)
 		}
 	}
 }

@@ -66,22 +66,22 @@ type keyDecl struct {
 type keyPart struct{ name, typ word }
 
 func (d *keyDecl) read(n node, what string) {
-	elems := n.elements()
+	elems := n.listElements()
 	if !n.isList() || len(elems) < 1 || len(elems) > 2 {
-		n.wrong(what, "a list of one or two attributes, [partition] or [partition, sort]")
+		n.reportWrong(what, "a list of one or two attributes, [partition] or [partition, sort]")
 		return
 	}
 	key := keyDecl{pos: n.pos()}
 	for _, el := range elems {
 		part := keyPart{}
 		if el.isMap() {
-			for _, e := range el.entries(what) {
-				part = keyPart{e.name, e.value.word("the type of a key attribute")}
+			for _, e := range el.readEntries(what) {
+				part = keyPart{e.name, e.value.readWord("the type of a key attribute")}
 			}
 		} else {
-			part.name = el.word(what)
+			part.name = el.readWord(what)
 		}
-		if !part.name.given() {
+		if !part.name.isGiven() {
 			return
 		}
 		n.r.checkName("attribute", part.name)
@@ -118,13 +118,13 @@ type entityDecl struct {
 	Supersede *supersedeDecl
 }
 
-// listed reports whether the file has attributes for the entity, perhaps none.
-func (d *entityDecl) listed() bool {
-	return d.said("attributes")
+// hasAttributes reports whether the file has attributes for the entity, perhaps none.
+func (d *entityDecl) hasAttributes() bool {
+	return d.hasKey("attributes")
 }
 
-// template returns what the file has for a key attribute, nil for nothing.
-func (d *entityDecl) template(attr string) *keyTemplateDecl {
+// templateOf returns what the file has for a key attribute, nil for nothing.
+func (d *entityDecl) templateOf(attr string) *keyTemplateDecl {
 	return seq.Find(d.Key, func(k *keyTemplateDecl) bool { return k.name.text == attr })
 }
 
@@ -138,7 +138,7 @@ type keyTemplateDecl struct {
 	Case word `one:"lower" or:"keys are not written in %q"`
 }
 
-func (d *keyTemplateDecl) short(n node, what string) { d.Template = n.text(what) }
+func (d *keyTemplateDecl) short(n node, what string) { d.Template = n.readText(what) }
 
 // attributeDecl is an attribute: a type alone, or a map. A type may end in "!", which is short for required.
 type attributeDecl struct {
@@ -193,7 +193,7 @@ type attributeDecl struct {
 }
 
 func (d *attributeDecl) short(n node, _ string) {
-	d.Type, d.maxLength = n.word("the type of an attribute"), -1
+	d.Type, d.maxLength = n.readWord("the type of an attribute"), -1
 	d.Type.text, d.Required = strings.CutSuffix(d.Type.text, "!")
 }
 
@@ -205,7 +205,7 @@ func (d *attributeDecl) check() {
 		return
 	}
 	if d.Max.y != nil {
-		d.maxLength = d.Max.number(d.what("max"), 1, 400<<10)
+		d.maxLength = d.Max.readNumber(d.describeKey("max"), 1, 400<<10)
 	}
 	d.Min, d.Max = node{}, node{}
 }
@@ -237,16 +237,16 @@ type supersedeDecl struct {
 // pair is a name and the word it stands for.
 type pair struct{ name, value word }
 
-// pairs reads a map of names to texts.
-func (n node) pairs(what string) []pair {
-	return seq.Map(n.entries(what), func(e entry) pair { return pair{e.name, e.value.text(what)} })
+// readPairs reads a map of names to texts.
+func (n node) readPairs(what string) []pair {
+	return seq.Map(n.readEntries(what), func(e entry) pair { return pair{e.name, e.value.readText(what)} })
 }
 
-// text is word, but reports what YAML takes for a number or a boolean.
-func (n node) text(what string) word {
-	w := n.word(what)
-	if w.given() && n.y.ShortTag() != "!!str" {
-		n.r.report(w.pos, "put it in quotes", "%s must be a text, not %s", what, w.text)
+// readText is word, but reports what YAML takes for a number or a boolean.
+func (n node) readText(what string) word {
+	w := n.readWord(what)
+	if w.isGiven() && n.y.ShortTag() != "!!str" {
+		n.r.addFlaw(w.pos, "put it in quotes", "%s must be a text, not %s", what, w.text)
 	}
 	return w
 }
@@ -256,10 +256,10 @@ type namesOrPairs []pair
 
 func (list *namesOrPairs) read(n node, what string) {
 	if n.isMap() {
-		*list = n.pairs(what)
+		*list = n.readPairs(what)
 		return
 	}
-	for _, w := range n.words(what) {
+	for _, w := range n.readWords(what) {
 		name := w
 		name.text = strings.TrimSuffix(w.text, "?")
 		if i := strings.IndexByte(name.text, '='); i > 0 {

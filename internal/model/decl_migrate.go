@@ -28,20 +28,20 @@ type becomes struct {
 // read takes names as they stand: whether there are such entities and fields is for the compiler.
 func (b *becomes) read(n node, what string) {
 	if b.one = !n.isMap(); b.one {
-		b.rules = seq.Map(n.words(what), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
+		b.rules = seq.Map(n.readWords(what), func(w word) *rowDecl { return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: w}}} })
 		return
 	}
-	b.rules = seq.Map(n.entries(what), func(e entry) *rowDecl {
+	b.rules = seq.Map(n.readEntries(what), func(e entry) *rowDecl {
 		return &rowDecl{deriveDecl: deriveDecl{heading: heading{name: e.name}}, Set: e.madeOf()}
 	})
 }
 
 // madeOf reads what an entity is made of. Nothing counts as an empty map.
 func (e entry) madeOf() sets {
-	if !e.value.given() {
+	if !e.value.isGiven() {
 		return nil
 	}
-	return seq.Map(e.value.entries("what "+e.name.text+" is made of"), func(in entry) setDecl {
-		return setDecl{name: in.name, value: in.value.constant("the value of " + in.name.text)}
+	return seq.Map(e.value.readEntries("what "+e.name.text+" is made of"), func(in entry) setDecl {
+		return setDecl{name: in.name, value: in.value.readConstant("the value of " + in.name.text)}
 	})
 }

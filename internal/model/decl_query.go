@@ -57,21 +57,21 @@ type stepDecl struct {
 type steps []*stepDecl
 
 func (list *steps) read(n node, _ string) {
-	for _, el := range n.elements() {
+	for _, el := range n.listElements() {
 		d := &stepDecl{}
-		el.declare(word{}, d)
+		el.readDeclaration(word{}, d)
 		*list = append(*list, d)
 	}
 }
 
 func (d *queryDecl) check() {
-	if d.stepDecl.check(); !d.said("search") {
+	if d.stepDecl.check(); !d.hasKey("search") {
 		d.steps = append([]*stepDecl{&d.stepDecl}, d.Then...)
 	}
 }
 
 func (d *stepDecl) check() {
-	if d.get, d.of = d.said("get"), d.Get; !d.get && len(d.List) > 0 {
+	if d.get, d.of = d.hasKey("get"), d.Get; !d.get && len(d.List) > 0 {
 		d.of, d.also = d.List[0], d.List[1:]
 	}
 }
@@ -91,4 +91,4 @@ type returnDecl struct {
 	field word
 }
 
-func (d *returnDecl) short(n node, what string) { d.field = n.word(what) }
+func (d *returnDecl) short(n node, what string) { d.field = n.readWord(what) }

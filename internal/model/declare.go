@@ -68,7 +68,7 @@ func (k keyword) word() (w word) {
 type named[T any] []*T
 
 func (list *named[T]) read(n node, what string) {
-	for _, e := range n.entries(what) {
+	for _, e := range n.readEntries(what) {
 		list.add(e, what)
 	}
 }
@@ -80,18 +80,18 @@ func (list *named[T]) add(e entry, what string) {
 	if x, ok := d.(shortened); ok && !e.value.isMap() {
 		x.short(e.value, what)
 	} else {
-		e.value.declare(e.name, d)
+		e.value.readDeclaration(e.name, d)
 	}
 	*list = append(*list, one)
 }
 
-// declare reads a map into a declaration. It reports keys that the declaration does not have, and those that it lacks.
-func (n node) declare(name word, d declaration) {
+// readDeclaration reads a map into a declaration. It reports keys that the declaration does not have, and those that it lacks.
+func (n node) readDeclaration(name word, d declaration) {
 	v := reflect.ValueOf(d).Elem()
-	f, of := n.fields(nounOf(v.Type()), declaredKeys(v.Type())), v.Type().Field(0).Tag
+	f, of := n.readFields(nounOf(v.Type()), declaredKeys(v.Type())), v.Type().Field(0).Tag
 	*d.head() = heading{name, f}
 	if keys, has := of.Lookup("either"); has {
-		f.either(keys, of.Get("or"))
+		f.takeEither(keys, of.Get("or"))
 	}
 	for _, s := range fieldsOf(v.Type()) {
 		if s.IsExported() {
@@ -131,99 +131,99 @@ func (f fields) readKey(s reflect.StructField, into reflect.Value) {
 	key, tag := strings.ToLower(s.Name), s.Tag
 	k, several := into.Addr().Interface().(*keyword)
 	if several {
-		k.key = f.either(tag.Get("keys"), tag.Get("need"))
+		k.key = f.takeEither(tag.Get("keys"), tag.Get("need"))
 		key = k.key
 	} else if into.Kind() == reflect.Int {
 		into.SetInt(-1)
 	}
 	n, ok := f.has[key]
-	if !several && f.lacks(key, tag) || !ok {
+	if !several && f.checkLack(key, tag) || !ok {
 		return
 	}
 	for i := 0; n.isMap() && i < len(n.y.Content); i += 2 {
 		name := node{f.r, n.y.Content[i]}
 		f.r.checkName(tag.Get("name"), word{name.y.Value, name.pos()})
 	}
-	what := f.what(key)
+	what := f.describeKey(key)
 	want, listed := tag.Lookup("some")
 	switch x := into.Addr().Interface().(type) {
 	case *word:
-		*x = f.choose(key, tag, n.word(what))
+		*x = f.checkChoice(key, tag, n.readWord(what))
 		f.r.checkName(tag.Get("name"), *x)
 	case *[]word:
 		*x = f.chooseAll(key, tag, n)
 	case *keyword:
 		if n.isList() && !listed {
-			n.wrong(what, "a word")
+			n.reportWrong(what, "a word")
 			return
 		}
 		x.of = f.chooseAll(key, tag, n)
 	case *[]pair:
-		*x = n.pairs(what)
+		*x = n.readPairs(what)
 		for i := range *x {
-			(*x)[i].value = f.choose(key, tag, (*x)[i].value)
+			(*x)[i].value = f.checkChoice(key, tag, (*x)[i].value)
 		}
 		if most, _ := strconv.Atoi(tag.Get("to")); most > 0 && len(*x) > most {
-			f.r.report((*x)[most].name.pos, "", "%s takes at most %d name", what, most)
+			f.r.addFlaw((*x)[most].name.pos, "", "%s takes at most %d name", what, most)
 		}
 	case *[]testDecl:
-		*x = n.tests(what)
+		*x = n.readTests(what)
 	case *bool:
-		*x = n.flag(what)
+		*x = n.readFlag(what)
 	case *int:
 		from, _ := strconv.Atoi(tag.Get("from"))
 		to, _ := strconv.Atoi(tag.Get("to"))
-		*x = n.number(what, from, to)
+		*x = n.readNumber(what, from, to)
 	case *node:
 		*x = n
 	case readable:
 		x.read(n, what)
 	default:
 		d := reflect.New(into.Type().Elem())
-		if into.Set(d); n.given() && !n.isMap() && d.Type().Elem() == reflect.TypeFor[eachDecl]() {
-			n.r.report(n.pos(), "each: {of: ENTITY, by: [NAME]}", "%s must say of which entity the subscribers are, and which of them", what)
+		if into.Set(d); n.isGiven() && !n.isMap() && d.Type().Elem() == reflect.TypeFor[eachDecl]() {
+			n.r.addFlaw(n.pos(), "each: {of: ENTITY, by: [NAME]}", "%s must say of which entity the subscribers are, and which of them", what)
 			return
 		}
-		n.declare(word{}, into.Interface().(declaration))
+		n.readDeclaration(word{}, into.Interface().(declaration))
 	}
 	if listed && n.isEmpty() {
-		n.wrong(what, want)
+		n.reportWrong(what, want)
 	}
 }
 
-// lacks reports a key that is missing or empty and has to be there, and one that stands beside the wrong keys. It returns
+// checkLack reports a key that is missing or empty and has to be there, and one that stands beside the wrong keys. It returns
 // whether there is nothing to read.
-func (f fields) lacks(key string, tag reflect.StructTag) bool {
+func (f fields) checkLack(key string, tag reflect.StructTag) bool {
 	beside := strings.Fields(tag.Get("with"))
-	other, n := seq.Find(beside, f.said), f.has[key]
+	other, n := seq.Find(beside, f.hasKey), f.has[key]
 	if hint, needed := tag.Lookup("need"); needed && (n.y == nil || n.isEmpty()) && (len(beside) == 0 || other != "") {
-		f.missing(other, hint, key)
+		f.reportMissing(other, hint, key)
 		return true
 	}
 	only, limited := tag.Lookup("only")
 	for other, in := range f.has {
 		if limited && n.y != nil && other != key && !slices.Contains(strings.Fields(only), other) {
-			f.r.report(in.pos(), "beside it stands only "+quotedOr(strings.Fields(only)), "%q does not go with %q", other, key)
+			f.r.addFlaw(in.pos(), "beside it stands only "+quotedOr(strings.Fields(only)), "%q does not go with %q", other, key)
 		}
 	}
 	if n.y != nil && len(beside) > 0 && other == "" {
-		f.r.report(n.pos(), "", "%q goes with %s, which is missing", key, quotedOr(beside))
+		f.r.addFlaw(n.pos(), "", "%q goes with %s, which is missing", key, quotedOr(beside))
 	}
 	return false
 }
 
-// either returns the first of some keys that the map has. It reports the others, and if it has none.
-func (f fields) either(keys, hint string) (first string) {
+// takeEither returns the first of some keys that the map has. It reports the others, and if it has none.
+func (f fields) takeEither(keys, hint string) (first string) {
 	for _, key := range strings.Fields(keys) {
 		switch {
-		case f.said(key) && first != "":
-			f.r.report(f.at(key), "leave one of them out", "%s has either %q or %q", article(f.shape), first, key)
-		case f.said(key):
+		case f.hasKey(key) && first != "":
+			f.r.addFlaw(f.placeOf(key), "leave one of them out", "%s has either %q or %q", withArticle(f.shape), first, key)
+		case f.hasKey(key):
 			first = key
 		}
 	}
 	if first == "" {
-		f.missing("", hint, strings.Fields(keys)...)
+		f.reportMissing("", hint, strings.Fields(keys)...)
 	}
 	return first
 }
@@ -231,26 +231,26 @@ func (f fields) either(keys, hint string) (first string) {
 // quotedOr lists keys for a message: "get" or "list".
 func quotedOr(keys []string) string { return `"` + strings.Join(keys, `" or "`) + `"` }
 
-// chooseAll is choose for a word or a list of words, without those that are wrong.
+// chooseAll is checkChoice for a word or a list of words, without those that are wrong.
 func (f fields) chooseAll(key string, tag reflect.StructTag, n node) (out []word) {
-	for _, w := range n.words(f.what(key)) {
-		if w = f.choose(key, tag, w); w.given() {
+	for _, w := range n.readWords(f.describeKey(key)) {
+		if w = f.checkChoice(key, tag, w); w.isGiven() {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// choose reports a word that a key cannot have, and then returns none: one that is not listed, or that names no field.
-func (f fields) choose(key string, tag reflect.StructTag, w word) word {
+// checkChoice reports a word that a key cannot have, and then returns none: one that is not listed, or that names no field.
+func (f fields) checkChoice(key string, tag reflect.StructTag, w word) word {
 	words, limited := tag.Lookup("one")
 	_, dotted := tag.Lookup("form")
 	switch {
-	case !w.given():
+	case !w.isGiven():
 	case limited && f.r.refuseUnknown(w, strings.Fields(words), tag.Get("or"), w.text):
 		return word{}
 	case dotted && !strings.Contains(w.text, "."):
-		f.r.report(w.pos, key+": "+w.text+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
+		f.r.addFlaw(w.pos, key+": "+w.text+".FIELD", "%q needs a field of an entity, not %q", key, w.text)
 		return word{}
 	}
 	return w
@@ -261,20 +261,20 @@ func (r *reader) checkName(of string, w word) {
 	switch rule := nameRules[of]; {
 	case of == "" || w.text == "":
 	case rule.ours != nil && rule.ours.MatchString(w.text):
-		r.report(w.pos, "choose another name", "%q is reserved: it is weir's own", w.text)
+		r.addFlaw(w.pos, "choose another name", "%q is reserved: it is weir's own", w.text)
 	case !rule.pattern.MatchString(w.text) || rule.most > 0 && len(w.text) > rule.most:
-		r.report(w.pos, rule.like, "%s's name is %s, not %.60q", article(of), rule.is, w.text)
+		r.addFlaw(w.pos, rule.like, "%s's name is %s, not %.60q", withArticle(of), rule.is, w.text)
 	}
 }
 
-// suits returns a field or an attribute that the file names under a key. It reports one of a type that the key does not take.
-func suits[T interface {
+// checkType returns a field or an attribute that the file names under a key. It reports one of a type that the key does not take.
+func checkType[T interface {
 	*Field | *Attribute
 	typ() Type
 }](c *compiler, d declaration, key string, w word, x T) T {
 	s, _ := reflect.TypeOf(d).Elem().FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, key) })
 	if takes := strings.Fields(s.Tag.Get("type")); x != nil && !slices.Contains(takes, string(x.typ())) {
-		c.remark(w.pos, "", "%s is a %s, and %s takes only %s", w.text, x.typ(), d.head().what(key), strings.Join(takes, ", "))
+		c.addRemark(w.pos, "", "%s is a %s, and %s takes only %s", w.text, x.typ(), d.head().describeKey(key), strings.Join(takes, ", "))
 	}
 	return x
 }
@@ -287,8 +287,8 @@ func (c *compiler) checkTypes(a *Attribute) {
 	for _, s := range fieldsOf(reflect.TypeOf(*a.decl)) {
 		types, limited := s.Tag.Lookup("of")
 		key, of := strings.ToLower(s.Name), strings.Fields(types)
-		if limited && a.decl.said(key) && !slices.Contains(of, string(a.Type)) {
-			c.report(a.decl.at(key), "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
+		if limited && a.decl.hasKey(key) && !slices.Contains(of, string(a.Type)) {
+			c.addFlaw(a.decl.placeOf(key), "", "only a %s has %q, %s is a %s", strings.Join(of, " or "), key, a.Name, a.Type)
 		}
 	}
 }

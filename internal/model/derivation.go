@@ -143,16 +143,16 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 // in it.
 type defined []string
 
-// line is a word and its parts, quoted, so that no part can look like two.
-func line(word string, parts ...string) string {
+// quoteLine is a word and its parts, quoted, so that no part can look like two.
+func quoteLine(word string, parts ...string) string {
 	return word + " " + strings.Join(seq.Map(parts, strconv.Quote), " ")
 }
 
-// add appends a line.
-func (t *defined) add(word string, parts ...string) { *t = append(*t, line(word, parts...)) }
+// addLine appends a line.
+func (t *defined) addLine(word string, parts ...string) { *t = append(*t, quoteLine(word, parts...)) }
 
-// within adds lines that belong together, with a prefix.
-func (t *defined) within(word string, in defined) {
+// addWithin adds lines that belong together, with a prefix.
+func (t *defined) addWithin(word string, in defined) {
 	for _, line := range in {
 		*t = append(*t, word+" / "+line)
 	}
@@ -162,7 +162,7 @@ func (t *defined) within(word string, in defined) {
 func (t *defined) anyOrder(word string, groups []defined) {
 	slices.SortFunc(groups, func(a, b defined) int { return slices.Compare(a, b) })
 	for i, g := range groups {
-		t.within(fmt.Sprintf("%s %d", word, i), g)
+		t.addWithin(fmt.Sprintf("%s %d", word, i), g)
 	}
 }
 
@@ -180,20 +180,20 @@ func (t defined) String() string { return strings.Join(t, "\n") }
 func (t *Tally) derivation() Derivation {
 	d := Derivation{Name: t.Name, Tally: true, Into: t.Target.Name, Kind: t.Kind.Keyword, Shares: []string{"ledger " + t.Target.Name}}
 	x := &d.definition
-	x.add("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
+	x.addLine("tally", t.Kind.Keyword, t.Attr, fmt.Sprint(t.Round), fmt.Sprint(t.Max), fmt.Sprint(t.Hidden))
 	if t.Kind == aggregate.Distinct {
-		x.add("values", "rows") // a ledger that has the values themselves is of another definition
+		x.addLine("values", "rows") // a ledger that has the values themselves is of another definition
 	}
 	if t.IsSet() && owntable.EscapesValues(t.Attr) {
-		x.add("values", "escaped") // without that, values of another attribute were among those counted
+		x.addLine("values", "escaped") // without that, values of another attribute were among those counted
 	}
-	x.within("target", t.Target.identity())
+	x.addWithin("target", t.Target.identity())
 	if d.makes = t.IsSet() || t.Group != nil; !d.makes && !t.Hidden {
 		d.attrs = []string{t.Attr}
 	}
 	if t.Group != nil && t == t.Group.Rows {
 		d.Kind = "group"
-		x.within("row", t.Group.made())
+		x.addWithin("row", t.Group.made())
 	}
 	if t.IsSet() {
 		d.Shares = nil // rows of a set carry no other value
@@ -203,13 +203,13 @@ func (t *Tally) derivation() Derivation {
 		d.From, d.Reads = append(d.From, s.Entity.Name), append(d.Reads, s.Entity.Table.Name)
 		of := s.Entity.identity()
 		if s.Amount != nil {
-			of.within("field", s.Amount.definition())
+			of.addWithin("field", s.Amount.definition())
 		}
 		if t.IsSet() {
-			of.add("numbers", fmt.Sprint(s.numbers()))
+			of.addLine("numbers", fmt.Sprint(s.hasNumbers()))
 		}
-		of.tests("where", s.Where)
-		of.assigns("to", s.To)
+		of.addTests("where", s.Where)
+		of.addAssigns("to", s.To)
 		sources = append(sources, of)
 	}
 	x.anyOrder("source", sources)
@@ -221,30 +221,30 @@ func (t *Tally) derivation() Derivation {
 func rulesDerivation(name string, rules []*RowRule) Derivation {
 	d := Derivation{Name: name, Into: rules[0].Into.Name, Kind: "copy", makes: true, free: true, Shares: []string{"rows " + rules[0].Into.Name}}
 	x := &d.definition
-	x.within("into", rules[0].Into.made())
-	x.within("into", rules[0].Into.besideKeys())
+	x.addWithin("into", rules[0].Into.made())
+	x.addWithin("into", rules[0].Into.besideKeys())
 	var all, lists []defined
 	for _, r := range rules {
 		d.From, d.Reads = append(d.From, r.Source.Name), append(d.Reads, r.Source.Table.Name)
 		of := r.Source.identity()
-		of.tests("where", r.Where)
-		of.assigns("set", r.Fields)
+		of.addTests("where", r.Where)
+		of.addAssigns("set", r.Fields)
 		for _, event := range slices.Sorted(slices.Values(r.Keep)) {
-			of.add("keep", event)
+			of.addLine("keep", event)
 		}
 		if len(r.Keep) > 0 {
 			d.Kind, d.History, d.free = "history", true, false
-			if hidden := r.Source.hidden(); len(hidden) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool { return readsImages(a.Expr) }) {
-				of.add("hidden", hidden...)
+			if hidden := r.Source.hiddenAttributes(); len(hidden) > 0 && slices.ContainsFunc(r.Fields, func(a Assign) bool { return readsImages(a.Expr) }) {
+				of.addLine("hidden", hidden...)
 			}
 		}
 		if r.Subscribers != nil {
 			d.Kind, d.free = "feed", false
 			d.From, d.Reads = append(d.From, r.Subscribers.Of.Name), append(d.Reads, r.Subscribers.Of.Table.Name)
 			for i := range r.Subscribers.By {
-				of.within("by", r.Subscribers.By[i].Expr.definition())
+				of.addWithin("by", r.Subscribers.By[i].Expr.definition())
 			}
-			lists = append(lists, r.subscribers())
+			lists = append(lists, r.describeSubscribers())
 		}
 		all = append(all, of)
 	}
@@ -253,14 +253,14 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	return d
 }
 
-// subscribers is what decides the lists of a feed's subscribers: their names, and what they have of a row that subscribes.
-func (r *RowRule) subscribers() defined {
+// describeSubscribers is what decides the lists of a feed's subscribers: their names, and what they have of a row that subscribes.
+func (r *RowRule) describeSubscribers() defined {
 	x := r.Subscribers.Of.identity()
-	x.add("source", r.Source.Name) // the name of a list has it
+	x.addLine("source", r.Source.Name) // the name of a list has it
 	for _, m := range r.Subscribers.By {
-		x.within("by", m.Field.definition())
+		x.addWithin("by", m.Field.definition())
 	}
-	x.assigns("has", slices.DeleteFunc(slices.Clone(r.Fields), func(a Assign) bool { return a.Expr.Subscriber == nil }))
+	x.addAssigns("has", slices.DeleteFunc(slices.Clone(r.Fields), func(a Assign) bool { return a.Expr.Subscriber == nil }))
 	return x
 }
 
@@ -269,19 +269,19 @@ func (r *RowRule) subscribers() defined {
 func followsDerivation(name string, follows []*Follow) Derivation {
 	d := Derivation{Name: name, Into: follows[0].Into.Name, Kind: "follow", attrs: []string{follows[0].Attr}, Shares: []string{"rows " + follows[0].Into.Name}}
 	x := &d.definition
-	x.add("follow", follows[0].Attr)
-	x.within("into", follows[0].Into.identity())
+	x.addLine("follow", follows[0].Attr)
+	x.addWithin("into", follows[0].Into.identity())
 	var all []defined
 	for _, f := range follows {
 		d.From, d.Reads = append(d.From, f.Source.Name), append(d.Reads, f.Source.Table.Name, f.From.Table.Name)
 		d.Shares = append(d.Shares, "followed "+f.Source.Name+"."+f.Field.Name)
 		of := f.From.identity()
-		of.add("of", f.Source.Name, f.Field.Name, fmt.Sprint(f.Keep))
-		of.within("source", f.Source.identity())
-		of.within("field", f.Field.definition())
-		of.assigns("by", f.Key)
+		of.addLine("of", f.Source.Name, f.Field.Name, fmt.Sprint(f.Keep))
+		of.addWithin("source", f.Source.identity())
+		of.addWithin("field", f.Field.definition())
+		of.addAssigns("by", f.Key)
 		if f.Rule != nil && f.Source.Derived {
-			of.add("escaped") // without that, rows were on the list of a row with another key
+			of.addLine("escaped") // without that, rows were on the list of a row with another key
 		}
 		all = append(all, of)
 	}
@@ -294,35 +294,35 @@ func followsDerivation(name string, follows []*Follow) Derivation {
 func (s *Status) derivation() Derivation {
 	d := Derivation{Name: s.Name, Into: s.Target.Name, Kind: "status", attrs: s.Attributes(), Reads: []string{s.Target.Table.Name}}
 	x := &d.definition
-	x.within("target", s.Target.identity())
-	x.add("status", s.Attr.Name)
-	x.add("enum", s.Attr.Enum...)
+	x.addWithin("target", s.Target.identity())
+	x.addLine("status", s.Attr.Name)
+	x.addLine("enum", s.Attr.Enum...)
 	if s.Attr.Reading != nil {
 		for _, old := range slices.Sorted(maps.Keys(s.Attr.Reading.Legacy)) {
-			x.add("legacy", old, s.Attr.Reading.Legacy[old])
+			x.addLine("legacy", old, s.Attr.Reading.Legacy[old])
 		}
 	}
 	for _, st := range s.Stages {
 		d.From, d.Reads = append(d.From, st.Source.Name), append(d.Reads, st.Source.Table.Name)
 		of := defined{}
-		of.add("stage", st.Word, fmt.Sprint(st.Rank), fmt.Sprint(st.Max))
-		of.within("source", st.Source.identity())
-		of.tests("where", st.Where)
-		of.assigns("to", st.To)
-		of.assigns("set", st.Set)
+		of.addLine("stage", st.Word, fmt.Sprint(st.Rank), fmt.Sprint(st.Max))
+		of.addWithin("source", st.Source.identity())
+		of.addTests("where", st.Where)
+		of.addAssigns("to", st.To)
+		of.addAssigns("set", st.Set)
 		if len(st.Set) > 1 { // their order says which row is the latest
-			of.add("latest by", seq.Map(st.Set, func(a Assign) string { return a.Name })...)
+			of.addLine("latest by", seq.Map(st.Set, func(a Assign) string { return a.Name })...)
 		}
 		if st.List != nil {
-			of.add("each", st.List.Name, string(st.List.Type))
-			of.within("who", st.Who.definition())
+			of.addLine("each", st.List.Name, string(st.List.Type))
+			of.addWithin("who", st.Who.definition())
 			if o := st.List.Others; o != nil {
 				d.Reads = append(d.Reads, o.Of.Table.Name)
 				d.Shares = append(d.Shares, "others "+o.Name)
-				of.within("others", o.definition())
+				of.addWithin("others", o.definition())
 			}
 		}
-		x.within("stage", of)
+		x.addWithin("stage", of)
 	}
 	return d
 }
@@ -330,9 +330,9 @@ func (s *Status) derivation() Derivation {
 // definition is which rows stand for an absent list, and which of their fields is the element.
 func (o *Others) definition() defined {
 	x := o.Of.identity()
-	x.add("others", o.Name)
-	x.within("field", o.Field.definition())
-	x.assigns("by", o.Key)
+	x.addLine("others", o.Name)
+	x.addWithin("field", o.Field.definition())
+	x.addAssigns("by", o.Key)
 	return x
 }
 
@@ -340,14 +340,14 @@ func (o *Others) definition() defined {
 // since a document has them in that order; the order of filters and sorts is not.
 func (s *Search) derivation() Derivation {
 	x := s.Of.identity()
-	x.tests("where", s.Where)
+	x.addTests("where", s.Where)
 	for _, f := range s.Text { // in the order in which a document has them
-		x.within("text", f.definition())
+		x.addWithin("text", f.definition())
 	}
 	x.anyOrder("filter", seq.Map(s.Filters, func(f *Field) defined {
 		of := f.definition()
 		if f.Type == TypeCommas {
-			of.add("elements") // without that, documents have the whole text
+			of.addLine("elements") // without that, documents have the whole text
 		}
 		return of
 	}))
@@ -358,15 +358,15 @@ func (s *Search) derivation() Derivation {
 // identity is what decides which rows are of the entity, and what its keys are. The
 // entity's name decides nothing.
 func (e *Entity) identity() (x defined) {
-	x.add("table", e.Table.Name)
+	x.addLine("table", e.Table.Name)
 	x = append(x, seq.Map(e.PrimaryKey(), func(k *KeyTemplate) string { return k.definition("key") })...)
-	x.tests("row", e.Where)
+	x.addTests("row", e.Where)
 	return x
 }
 
 // definition returns the part of a definition that decides which values the key attribute has.
 func (k *KeyTemplate) definition(word string) string {
-	return line(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
+	return quoteLine(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 }
 
 // made is what decides what a row that a rule makes has, besides what the rule sets.
@@ -377,15 +377,15 @@ func (e *Entity) made() defined {
 	for i := range e.Table.Indexes {
 		key := e.Table.Indexes[i].Key // its attributes are set together, or none is
 		if e.KeyTemplate(key.Partition.Name) != nil || e.KeyTemplate(key.Sort.Name) != nil {
-			all = append(all, defined{line("index", key.Partition.Name, key.Sort.Name)})
+			all = append(all, defined{quoteLine("index", key.Partition.Name, key.Sort.Name)})
 		}
 	}
 	x.anyOrderOnce("index", all)
 	var computed []defined
 	for _, a := range e.Attributes {
 		if a.Computed != nil {
-			one := defined{line("computed", a.Name, string(a.As))}
-			one.within("as", a.Computed.definition())
+			one := defined{quoteLine("computed", a.Name, string(a.As))}
+			one.addWithin("as", a.Computed.definition())
 			computed = append(computed, one)
 		}
 	}
@@ -402,7 +402,7 @@ func (e *Entity) besideKeys() (x defined) {
 	for _, a := range e.Attributes {
 		inKey := slices.ContainsFunc(e.Keys, func(k *KeyTemplate) bool { return k.Template.Slot(a.Name) >= 0 })
 		if inKey && !slices.Contains(e.PrimaryKey(), e.KeyTemplate(a.Name)) {
-			all = append(all, defined{line("attribute", a.Name)})
+			all = append(all, defined{quoteLine("attribute", a.Name)})
 		}
 	}
 	x.anyOrder("beside key", all)
@@ -427,53 +427,53 @@ func (e *Entity) DerivedAttributes() (out []string) {
 // definition is where the field's value comes from, and which values can be used.
 func (f *Field) definition() (x defined) {
 	if f.Key != nil {
-		x.add("field", f.Name, f.Attr, f.Key.definition())
+		x.addLine("field", f.Name, f.Attr, f.Key.definition())
 	} else {
-		x.add("field", f.Attr)
+		x.addLine("field", f.Attr)
 	}
 	if f.Formula != nil {
-		x.within("computed", f.Formula.definition())
+		x.addWithin("computed", f.Formula.definition())
 	}
 	if f.Number {
-		x.add("number")
+		x.addLine("number")
 	}
-	f.usable(&x)
+	f.addUsable(&x)
 	return x
 }
 
-// tests adds tests, all of which must hold.
-func (t *defined) tests(word string, tests []Test) {
+// addTests adds tests, all of which must hold.
+func (t *defined) addTests(word string, tests []Test) {
 	t.anyOrderOnce(word, seq.Map(tests, func(c Test) defined {
 		one := c.Field.definition()
-		one.condition(c.Is)
+		one.addCondition(c.Is)
 		return one
 	}))
 }
 
-// condition adds terms, all of which must hold. What the first models could say has the form
+// addCondition adds terms, all of which must hold. What the first models could say has the form
 // of then, because a changed definition is built again.
-func (t *defined) condition(is value.Condition) {
+func (t *defined) addCondition(is value.Condition) {
 	if len(is) == 1 && is[0].As == value.AsIs && is[0].Op <= value.Absent {
 		op := is[0].Op
-		t.add("is", fmt.Sprint(op == value.NotIn), fmt.Sprint(op == value.Exists))
-		t.add("of", constants(is[0].Values)...)
+		t.addLine("is", fmt.Sprint(op == value.NotIn), fmt.Sprint(op == value.Exists))
+		t.addLine("of", constantTexts(is[0].Values)...)
 		return
 	}
 	t.anyOrder("term", seq.Map(is, func(term value.Term) defined {
-		return defined{line(term.Op.String(), append([]string{fmt.Sprint(term.As)}, constants(term.Values)...)...)}
+		return defined{quoteLine(term.Op.String(), append([]string{fmt.Sprint(term.As)}, constantTexts(term.Values)...)...)}
 	}))
 }
 
-// constants returns values as texts, sorted, each once.
-func constants(vs []value.Value) []string {
-	return sortedOnce(seq.Map(vs, constant))
+// constantTexts returns values as texts, sorted, each once.
+func constantTexts(vs []value.Value) []string {
+	return sortedOnce(seq.Map(vs, constantText))
 }
 
-// assigns adds names with their values.
-func (t *defined) assigns(word string, assigns []Assign) {
+// addAssigns adds names with their values.
+func (t *defined) addAssigns(word string, assigns []Assign) {
 	t.anyOrder(word, seq.Map(assigns, func(a Assign) defined {
-		one := defined{line("name", a.Name)}
-		one.within("value", a.Expr.definition())
+		one := defined{quoteLine("name", a.Name)}
+		one.addWithin("value", a.Expr.definition())
 		return one
 	}))
 }
@@ -486,21 +486,21 @@ func (x *Expr) definition() (out defined) {
 	case x.Field != nil:
 		return x.Field.definition()
 	case x.Record != "":
-		out.add("record", x.Record)
+		out.addLine("record", x.Record)
 	case x.Map != nil:
-		out.add("map")
-		out.assigns("member", x.Map)
+		out.addLine("map")
+		out.addAssigns("member", x.Map)
 	case x.Follow != nil:
-		out.add("follow", x.Follow.Attr)
+		out.addLine("follow", x.Follow.Attr)
 	case x.Subscriber != nil:
-		out.within("each", x.Subscriber.definition())
+		out.addWithin("each", x.Subscriber.definition())
 	case x.Bucket != nil:
 		return x.Bucket.definition()
 	default:
-		out.add("constant", constant(x.Const))
+		out.addLine("constant", constantText(x.Const))
 	}
 	return out
 }
 
-// constant is a constant as text; different constants have different texts.
-func constant(v value.Value) string { return string(value.AppendTyped(nil, v)) }
+// constantText is a constant as text; different constants have different texts.
+func constantText(v value.Value) string { return string(value.AppendTyped(nil, v)) }

@@ -32,16 +32,16 @@ type derivation interface {
 type derivations []derivation
 
 func (list *derivations) read(n node, what string) {
-	for _, e := range n.entries(what) {
-		keys := seq.Map(e.value.entries("a derivation"), func(in entry) string { return in.name.text })
+	for _, e := range n.readEntries(what) {
+		keys := seq.Map(e.value.readEntries("a derivation"), func(in entry) string { return in.name.text })
 		k := seq.Find(kinds, func(k *kind) bool {
 			return slices.ContainsFunc(k.keys, func(key string) bool { return slices.Contains(keys, key) })
 		})
 		switch {
 		case k != nil:
 			d := k.declare()
-			if d.head().name = e.name; d.split(n.r, article(nounOf(reflect.TypeOf(d).Elem()))) {
-				e.value.declare(e.name, d)
+			if d.head().name = e.name; d.split(n.r, withArticle(nounOf(reflect.TypeOf(d).Elem()))) {
+				e.value.readDeclaration(e.name, d)
 				*list = append(*list, d)
 			}
 		case e.value.isMap():
@@ -53,7 +53,7 @@ func (list *derivations) read(n node, what string) {
 					break
 				}
 			}
-			n.r.report(e.name.pos, hint, "%q does not say what it derives", e.name.text)
+			n.r.addFlaw(e.name.pos, hint, "%q does not say what it derives", e.name.text)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (d *deriveDecl) split(r *reader, what string) bool {
 	entity, attr, ok := strings.Cut(d.name.text, ".")
 	d.entity, d.attr = word{entity, d.name.pos}, word{attr, pos{d.name.line, d.name.column + len(entity) + 1}}
 	if ok = ok && entity != "" && attr != ""; !ok {
-		r.report(d.name.pos, "Album.mediaCount", "%s is named by the entity and the attribute it is kept in, not %q", what, d.name.text)
+		r.addFlaw(d.name.pos, "Album.mediaCount", "%s is named by the entity and the attribute it is kept in, not %q", what, d.name.text)
 	}
 	r.checkName("attribute", d.attr)
 	return ok
@@ -81,7 +81,7 @@ func (d *deriveDecl) split(r *reader, what string) bool {
 // that a derivation can use what another one derives; the second compiles each.
 func (c *compiler) compileDerive() {
 	for _, d := range c.decl.Derive {
-		if e := c.entity(d.target()); e != nil {
+		if e := c.findEntity(d.target()); e != nil {
 			d.enter(c, e)
 		}
 	}

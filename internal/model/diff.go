@@ -76,14 +76,14 @@ type TableDiff struct {
 func DiffOf(was, is *Model) *Diff {
 	d := &Diff{Name: is.Name, Derivations: []DerivationDiff{}, Builds: []BuildDiff{}, Tables: []TableDiff{}, Parts: []PartDiff{}}
 	if old, now := documentOf(was), documentOf(is); was.Name == is.Name {
-		d.derivations(byName(was), is, old, now)
-		d.parts(was, is, old, now)
+		d.compareDerivations(byName(was), is, old, now)
+		d.noteParts(was, is, old, now)
 	} else {
 		d.Was = was.Name
-		d.derivations(nil, is, old, now)
+		d.compareDerivations(nil, is, old, now)
 	}
-	d.by()
-	d.builds(is.Builds())
+	d.noteCauses()
+	d.noteBuilds(is.Builds())
 	for _, t := range is.Tables {
 		x := TableDiff{Table: t.Name, Images: string(t.Images)}
 		if o := was.Table(t.Name); o != nil {
@@ -96,10 +96,10 @@ func DiffOf(was, is *Model) *Diff {
 	return d
 }
 
-// derivations compares those that the old model has with those of the new one.
+// compareDerivations compares those that the old model has with those of the new one.
 // One that has another name and is otherwise the same is renamed, and neither added nor removed. The order is by name, with
 // what was removed at the end.
-func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *yaml.Node) {
+func (d *Diff) compareDerivations(before map[string]Derivation, is *Model, old, now *yaml.Node) {
 	after := byName(is)
 	builds := is.Builds()
 	gone := map[string]bool{}
@@ -111,7 +111,7 @@ func (d *Diff) derivations(before map[string]Derivation, is *Model, old, now *ya
 		x := diffOf(after[name])
 		x.Build, x.Hash = builds[name], after[name].Hash
 		if o, there := before[name]; !there {
-			if x.What, x.Was = Added, renamed(name, x.Kind, gone, before, old, now); x.Was != "" {
+			if x.What, x.Was = Added, findRenamed(name, x.Kind, gone, before, old, now); x.Was != "" {
 				x.What, gone[x.Was] = Renamed, false
 			}
 		} else if x.What = Changed; o.Hash == x.Hash {
@@ -136,8 +136,8 @@ func diffOf(d Derivation) DerivationDiff {
 	return DerivationDiff{Name: d.Name, Kind: d.Kind, Into: d.Into, Tally: d.Tally, History: d.History}
 }
 
-// by notes the parts that change each derivation, except where it is declared.
-func (d *Diff) by() {
+// noteCauses notes the parts that change each derivation, except where it is declared.
+func (d *Diff) noteCauses() {
 	for i := range d.Derivations {
 		x := &d.Derivations[i]
 		for _, part := range d.Parts {
@@ -159,8 +159,8 @@ func (x *DerivationDiff) declaredAt(path string) bool {
 	return false
 }
 
-// builds notes the builds that the new model takes. of has the build of each of its derivations.
-func (d *Diff) builds(of map[string]string) {
+// noteBuilds notes the builds that the new model takes. of has the build of each of its derivations.
+func (d *Diff) noteBuilds(of map[string]string) {
 	differ := map[string][]string{}
 	for _, x := range d.Derivations {
 		if x.Build != "" {
@@ -178,9 +178,9 @@ func (d *Diff) builds(of map[string]string) {
 	}
 }
 
-// renamed returns the name of a derivation that is gone and is written as another one is, for
+// findRenamed returns the name of a derivation that is gone and is written as another one is, for
 // the same rows; "" for none.
-func renamed(name, kind string, gone map[string]bool, before map[string]Derivation, old, now *yaml.Node) string {
+func findRenamed(name, kind string, gone map[string]bool, before map[string]Derivation, old, now *yaml.Node) string {
 	at := func(name string) []string {
 		if in, ok := SearchOf(name); ok {
 			return []string{"search", in}
@@ -229,10 +229,10 @@ func partsOf(old, now *yaml.Node) (out [][]string) {
 	return out
 }
 
-// parts notes which changes each part that differs leads to, if it is changed alone in the old file or back in the new one. Those that
+// noteParts notes which changes each part that differs leads to, if it is changed alone in the old file or back in the new one. Those that
 // cannot be, as the parts of an entity that is renamed, are changed all at once. Where even that is no model, they change
 // whatever no other part explains.
-func (d *Diff) parts(was, is *Model, old, now *yaml.Node) {
+func (d *Diff) noteParts(was, is *Model, old, now *yaml.Node) {
 	there, back, explained := old, now, map[string]bool{}
 	for _, path := range partsOf(old, now) {
 		a, b := nodeAt(old, path), nodeAt(now, path)
@@ -258,7 +258,7 @@ func (d *Diff) parts(was, is *Model, old, now *yaml.Node) {
 	}
 	names, ok := whatChanges(was, there, is, back)
 	if !ok {
-		names = slices.DeleteFunc(differing(byName(was), byName(is)), func(name string) bool { return explained[name] })
+		names = slices.DeleteFunc(differingNames(byName(was), byName(is)), func(name string) bool { return explained[name] })
 	}
 	for i := range d.Parts {
 		if p := &d.Parts[i]; !p.Alone {
@@ -270,18 +270,18 @@ func (d *Diff) parts(was, is *Model, old, now *yaml.Node) {
 // whatChanges returns the derivations that a model's file changes if it becomes another one or, if that is no model, those
 // that another model's file changes so. ok is false if neither becomes a model.
 func whatChanges(of *Model, to *yaml.Node, orOf *Model, orTo *yaml.Node) (names []string, ok bool) {
-	m, err := of.become(to)
+	m, err := of.parseAs(to)
 	if err != nil {
-		if m, err = orOf.become(orTo); err != nil {
+		if m, err = orOf.parseAs(orTo); err != nil {
 			return nil, false
 		}
 		of = orOf
 	}
-	return differing(byName(of), byName(m)), true
+	return differingNames(byName(of), byName(m)), true
 }
 
-// become returns the model that another text of the file is.
-func (m *Model) become(to *yaml.Node) (*Model, error) {
+// parseAs returns the model that another text of the file is.
+func (m *Model) parseAs(to *yaml.Node) (*Model, error) {
 	text, err := yaml.Marshal(to)
 	if err != nil {
 		return nil, err
@@ -289,8 +289,8 @@ func (m *Model) become(to *yaml.Node) (*Model, error) {
 	return Parse(m.File, text)
 }
 
-// differing returns the names of derivations that are not the same.
-func differing(a, b map[string]Derivation) []string {
+// differingNames returns the names of derivations that are not the same.
+func differingNames(a, b map[string]Derivation) []string {
 	names := []string{}
 	for name, d := range a {
 		if o, there := b[name]; !there || o.Hash != d.Hash {
@@ -406,5 +406,5 @@ func (m *Model) Without(paths ...[]string) (*Model, error) {
 			return nil, fmt.Errorf("model %s has nothing at %s", m.Name, strings.Join(path, "."))
 		}
 	}
-	return m.become(doc)
+	return m.parseAs(doc)
 }

@@ -48,7 +48,7 @@ func TestDiffOfAPart(t *testing.T) {
 func checkDiff(t *testing.T, path string, was, is *Model, what string) []string {
 	t.Helper()
 	d := DiffOf(was, is)
-	want := differing(byName(was), byName(is))
+	want := differingNames(byName(was), byName(is))
 	if len(d.Parts) != 1 || d.Parts[0].Path != path || d.Parts[0].What != what || !d.Parts[0].Alone || !slices.Equal(d.Parts[0].Derivations, want) {
 		t.Errorf("%s is %s: %+v, want %v", path, what, d.Parts, want)
 	}

@@ -30,26 +30,26 @@ type Match struct {
 	Expr  Expr
 }
 
-// subscribers compiles the subscribers for which the rule makes rows.
-func (c *compiler) subscribers(r *RowRule, d *rowDecl) {
+// compileSubscribers compiles the subscribers for which the rule makes rows.
+func (c *compiler) compileSubscribers(r *RowRule, d *rowDecl) {
 	if d.Each == nil {
 		return
 	}
-	if w := d.Each.Of; w.given() && c.Entity(w.text) == nil && r.Source != nil && c.has(r.Source, w.text) {
-		c.report(w.pos, "let the application write a row for each, and derive from those", "each is of rows that subscribe, and no derivation takes one row apart: %q is a field of %s", w.text, r.Source.Name)
+	if w := d.Each.Of; w.isGiven() && c.Entity(w.text) == nil && r.Source != nil && c.hasField(r.Source, w.text) {
+		c.addFlaw(w.pos, "let the application write a row for each, and derive from those", "each is of rows that subscribe, and no derivation takes one row apart: %q is a field of %s", w.text, r.Source.Name)
 		return
 	}
-	before, of := c.flaws, c.entity(d.Each.Of)
+	before, of := c.flaws, c.findEntity(d.Each.Of)
 	if of == nil {
 		return
 	}
 	e := &Subscribers{Of: of}
 	slices.SortStableFunc(d.Each.By, func(a, b pair) int { return cmp.Compare(a.name.text, b.name.text) }) // the name of a list has the values in this order
 	for _, p := range d.Each.By {
-		if !c.broken[of] && c.exchanged(p, "by", c.fieldNames(of), "the field of the subscriber, "+of.Name, c.fieldNames(r.Source), r.Source.Name) {
+		if !c.broken[of] && c.checkExchanged(p, "by", c.fieldNames(of), "the field of the subscriber, "+of.Name, c.fieldNames(r.Source), r.Source.Name) {
 			continue
 		}
-		e.By = append(e.By, Match{c.field(of, p.name), c.expr(r.Source, p.value, of, p.name.text)})
+		e.By = append(e.By, Match{c.findField(of, p.name), c.compileExpr(r.Source, p.value, of, p.name.text)})
 	}
 	if len(e.By) == 0 {
 		c.flaws++
@@ -69,15 +69,15 @@ func checkEach(c *compiler, r *RowRule) {
 	}
 	d := r.decl
 	at := d.Each.pos()
-	if !d.said("keep") {
-		c.report(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
+	if !d.hasKey("keep") {
+		c.addFlaw(at, "keep: [insert]", "who follows is as of one moment, so the rows made for each stay: %s needs keep", r.Name)
 	}
 	if r.Subscribers.Of.Derived {
-		c.report(d.Each.Of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
+		c.addFlaw(d.Each.Of.pos, "name the entity that "+r.Subscribers.Of.Name+" is made from", "subscribers are rows that the application writes, and weir makes %s", r.Subscribers.Of.Name)
 	}
 	for _, a := range r.Fields {
 		if a.Expr.Follow != nil {
-			c.report(c.setPos(r, a.Name), "let the entry follow by itself: "+r.Into.Name+"."+a.Name+": {follow: "+a.Expr.Follow.Source.Name+"."+a.Expr.Follow.Field.Name+", by: …}, or take the value as it is then",
+			c.addFlaw(c.setPos(r, a.Name), "let the entry follow by itself: "+r.Into.Name+"."+a.Name+": {follow: "+a.Expr.Follow.Source.Name+"."+a.Expr.Follow.Field.Name+", by: …}, or take the value as it is then",
 				"a rule with each sets what stays as it was made")
 		}
 	}
@@ -93,10 +93,10 @@ func (c *compiler) eachMatch(r *RowRule, d *eachDecl) {
 	for i, m := range r.Subscribers.By {
 		at := d.By[i].name.pos
 		switch f := m.Expr.Field; {
-		case !scalar(m.Field.Type) || f != nil && !scalar(f.Type):
-			c.report(at, "", "subscribers are found by single values, and %s is none", m.Field.Name)
-		case f != nil && m.Field.Key == nil && f.Key == nil && clash(m.Field.Type, f.Type):
-			c.report(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Subscribers.Of.Name, m.Field.Name, m.Field.Type, r.Source.Name, f.Name, f.Type)
+		case !isScalar(m.Field.Type) || f != nil && !isScalar(f.Type):
+			c.addFlaw(at, "", "subscribers are found by single values, and %s is none", m.Field.Name)
+		case f != nil && m.Field.Key == nil && f.Key == nil && typesClash(m.Field.Type, f.Type):
+			c.addFlaw(at, "", "%s.%s is a %s, and %s.%s is a %s", r.Subscribers.Of.Name, m.Field.Name, m.Field.Type, r.Source.Name, f.Name, f.Type)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (c *compiler) eachKey(r *RowRule, at pos) {
 			return a.Expr.Subscriber != nil && a.Expr.Subscriber.Name == name && slices.Contains(r.Into.KeyNames(), a.Name)
 		})
 		if !matched && !used {
-			c.report(at, "set a name of the key of "+r.Into.Name+" from "+r.Subscribers.Of.Name+"."+name,
+			c.addFlaw(at, "set a name of the key of "+r.Into.Name+" from "+r.Subscribers.Of.Name+"."+name,
 				"two subscribers would get one row of %s: its key does not contain %s.%s", r.Into.Name, r.Subscribers.Of.Name, name)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // by what their rules set (copy.go).
 var followKind = kind{
 	keys: []string{"follow"}, declare: func() derivation { return &shownDecl{} },
-	compile: func(c *compiler) { eachOf(c, c.shown, (*compiler).show) },
+	compile: func(c *compiler) { eachOf(c, c.shown, (*compiler).compileShown) },
 	check:   func(c *compiler) { eachOf(c, c.shown, checkShown) },
 }
 
@@ -40,7 +40,7 @@ func (f *Follow) inputs() (all []reading) {
 		what, at, makes = f.Rule.Name, f.Rule.decl.name.pos, f.Into.Name
 	} else {
 		at = f.decl.name.pos
-		f.Input = Input{Derivation: f.Name, Fields: assigned(f.Key)}
+		f.Input = Input{Derivation: f.Name, Fields: assignedFields(f.Key)}
 		all = append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Into, in: &f.Input})
 	}
 	return append(all, reading{what: what, at: at, makes: makes, old: true, of: f.Source, in: &Input{Fields: []*Field{f.Field}}})
@@ -97,21 +97,21 @@ func (d *shownDecl) enter(c *compiler, e *Entity) {
 	e.Follows = append(e.Follows, f)
 }
 
-// show compiles an attribute of the application's rows that follows. After a problem it takes part in no derivation.
-func (c *compiler) show(f *Follow) {
+// compileShown compiles an attribute of the application's rows that follows. After a problem it takes part in no derivation.
+func (c *compiler) compileShown(f *Follow) {
 	before := c.flaws
-	source, field := c.dotted(f.decl.Follow, c.field)
+	source, field := c.resolveDotted(f.decl.Follow, c.findField)
 	if source == nil || field == nil {
 		return
 	}
 	f.Field = field
-	if f.Key = c.assigns(source, f.Into, f.decl.By, f.decl.Follow.pos, "by"); c.flaws == before {
-		c.followed(f, source)
+	if f.Key = c.resolveAssigns(source, f.Into, f.decl.By, f.decl.Follow.pos, "by"); c.flaws == before {
+		c.linkFollow(f, source)
 	}
 }
 
-// followed adds a compiled follow to both ends: the source knows who may follow it.
-func (c *compiler) followed(f *Follow, source *Entity) {
+// linkFollow adds a compiled follow to both ends: the source knows who may follow it.
+func (c *compiler) linkFollow(f *Follow, source *Entity) {
 	f.Source = source
 	source.Follow = append(source.Follow, f)
 	c.Follows = append(c.Follows, f)
@@ -124,26 +124,26 @@ func checkShown(c *compiler, f *Follow) {
 	taken := seq.Flat(e.Latest, func(l *Latest) []string { return l.Attributes() })
 	switch made := e.Derived && !e.IsHistory(); {
 	case made && e.Group == nil && len(e.MadeBy) > 0:
-		c.report(at, e.Name+": {set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}", "weir makes rows of %s, so their attributes follow by what the rule sets", e.Name)
+		c.addFlaw(at, e.Name+": {set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}", "weir makes rows of %s, so their attributes follow by what the rule sets", e.Name)
 	case made:
-		c.report(at, "copy its rows, and follow in the copy: COPY: {row: "+e.Name+", set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}",
+		c.addFlaw(at, "copy its rows, and follow in the copy: COPY: {row: "+e.Name+", set: {"+f.Attr+": {follow: "+f.decl.Follow.text+"}}}",
 			"rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
 	case slices.Contains(taken, f.Attr):
-		c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, f.Attr)
+		c.addFlaw(at, "one attribute for each", "%s.%s is derived already", e.Name, f.Attr)
 	case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == f.Attr }):
-		c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", f.Attr, e.Name)
+		c.addFlaw(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", f.Attr, e.Name)
 	default:
 		c.checkDerivable(e, f.Attr, at)
 	}
 	if c.checkMark(f, at); f.Source != nil {
-		c.fits(f.decl.name.pos, f.Name, f.Source, f.Key)
+		c.checkFits(f.decl.name.pos, f.Name, f.Source, f.Key)
 	}
 }
 
 // checkMark reports an attribute that follows and has a name by which weir marks rows.
 func (c *compiler) checkMark(f *Follow, at pos) {
 	if owntable.FollowsMark(f.Attr) {
-		c.report(at, "choose another name", "%s cannot follow: weir keeps another mark in the attribute %s of a row", f.Attr, owntable.FollowVersion(f.Attr))
+		c.addFlaw(at, "choose another name", "%s cannot follow: weir keeps another mark in the attribute %s of a row", f.Attr, owntable.FollowVersion(f.Attr))
 	}
 }
 
@@ -169,19 +169,19 @@ func (n node) isFollow() bool {
 	return false
 }
 
-// follow compiles an attribute that follows, nil after a problem.
-func (c *compiler) follow(r *RowRule, s setDecl) *Follow {
+// compileFollow compiles an attribute that follows, nil after a problem.
+func (c *compiler) compileFollow(r *RowRule, s setDecl) *Follow {
 	d, before := s.follow, c.flaws
 	f := &Follow{Name: r.Name + "." + s.name.text, Rule: r, Into: r.Into, From: r.Source, Attr: s.name.text, Keep: d.Keep}
-	source, field := c.dotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
+	source, field := c.resolveDotted(d.Follow, func(e *Entity, w word) *Field { return c.fieldFor(e, w, r.Into.Hides(f.Attr)) })
 	if source == nil {
 		return nil
 	}
 	f.Field = field
-	if f.Key = c.assigns(source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
+	if f.Key = c.resolveAssigns(source, r.Source, d.By, d.Follow.pos, "by"); c.flaws > before {
 		return nil
 	}
-	c.followed(f, source)
+	c.linkFollow(f, source)
 	return f
 }
 
@@ -192,7 +192,7 @@ func checkAwaited(c *compiler, r *RowRule) {
 	if !inserts && !slices.Contains(r.Keep, Enter) {
 		return
 	}
-	read := append(seq.Map(r.Where, func(t Test) *Field { return t.Field }), assigned(r.Fields)...)
+	read := append(seq.Map(r.Where, func(t Test) *Field { return t.Field }), assignedFields(r.Fields)...)
 	if r.Subscribers != nil {
 		read = append(read, seq.Map(r.Subscribers.By, func(m Match) *Field { return m.Expr.Field })...)
 	}
@@ -204,7 +204,7 @@ func checkAwaited(c *compiler, r *RowRule) {
 			if !inserts {
 				hint += ", or where: {" + late.Attr + ": present}"
 			}
-			c.report(r.decl.name.pos, hint, "%s takes %s, which follows another row: a row that is inserted does not show it yet", r.Name, late.Name)
+			c.addFlaw(r.decl.name.pos, hint, "%s takes %s, which follows another row: a row that is inserted does not show it yet", r.Name, late.Name)
 			return
 		}
 	}
@@ -235,19 +235,19 @@ func checkFollow(c *compiler) {
 		}
 		for _, g := range c.Follows[:i] {
 			if g.Rule != nil && g.Into == f.Into && g.Attr == f.Attr && g.Source == f.Source && g.Field.Name == f.Field.Name && g.Keep != f.Keep {
-				c.report(c.setPos(f.Rule, f.Attr), "say keep: true in both, or in none",
+				c.addFlaw(c.setPos(f.Rule, f.Attr), "say keep: true in both, or in none",
 					"%s and %s make rows of %s that follow %s.%s, and only one keeps the last value", g.Rule.Name, f.Rule.Name, f.Into.Name, f.Source.Name, f.Field.Name)
 			}
 		}
-		c.fits(f.Rule.decl.name.pos, f.Name, f.Source, f.Key)
+		c.checkFits(f.Rule.decl.name.pos, f.Name, f.Source, f.Key)
 		at := c.setPos(f.Rule, f.Attr)
 		c.checkMark(f, at)
 		if name := f.notStored(); name != "" {
-			c.warn(at, "set an attribute of "+f.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Into.Name, f.Source.Name)
+			c.addWarning(at, "set an attribute of "+f.Into.Name+" to "+name+", too", "history of %s does not say which %s it follows: when such a row is deleted, weir keeps its place among the followers for ever", f.Into.Name, f.Source.Name)
 		}
 		for _, k := range f.Into.Keys {
 			if k.Template.Slot(f.Attr) >= 0 || k.Attr.Name == f.Attr {
-				c.report(at, "follow it into an attribute with another name", "%s is part of the key %s of the table or an index, and cannot follow what changes later", f.Attr, k.Attr.Name)
+				c.addFlaw(at, "follow it into an attribute with another name", "%s is part of the key %s of the table or an index, and cannot follow what changes later", f.Attr, k.Attr.Name)
 				break
 			}
 		}

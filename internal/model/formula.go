@@ -104,7 +104,7 @@ func (e *Entity) formulaField(i int) *Field {
 		if n, err := value.ParseNumber(w); k%2 == 0 && err == nil {
 			last.factors = append(last.factors, factor{number: n})
 		} else if k%2 == 0 {
-			of := e.operand(w, typ, i)
+			of := e.resolveOperand(w, typ, i)
 			x.of, last.factors = append(x.of, of), append(last.factors, factor{field: of})
 		} else if w != "*" {
 			terms = append(terms, term{minus: w == "-"})
@@ -112,14 +112,14 @@ func (e *Entity) formulaField(i int) *Field {
 	}
 	if x.unit == 0 {
 		x.amount = &Amount{Text: a.Is, Fields: x.of, terms: terms}
-		x.amount.sum()
+		x.amount.noteSum()
 	}
 	f.Formula = x
 	return f
 }
 
-// operand is a field of a computed attribute: one of the row, or a path into one, which has the type that is needed.
-func (e *Entity) operand(text string, typ Type, before int) *Field {
+// resolveOperand is a field of a computed attribute: one of the row, or a path into one, which has the type that is needed.
+func (e *Entity) resolveOperand(text string, typ Type, before int) *Field {
 	fold, _, steps, ok := e.cutPath(text)
 	if !ok || fold == "" && len(steps) == 0 {
 		return e.fieldBefore(text, before)
@@ -194,9 +194,9 @@ func (f *Field) Attrs() []string {
 	return seq.Flat(f.Formula.of, (*Field).Attrs)
 }
 
-// read returns the value that a row has by the formula, Missing if it lacks a part of it. unfit is the first part that
+// readValue returns the value that a row has by the formula, Missing if it lacks a part of it. unfit is the first part that
 // cannot be used.
-func (x *Formula) read(row value.Item) (v value.Value, unfit *Unfit) {
+func (x *Formula) readValue(row value.Item) (v value.Value, unfit *Unfit) {
 	lacks := false
 	var buf [maxOperands]value.Value
 	all := buf[:0]
@@ -211,11 +211,11 @@ func (x *Formula) read(row value.Item) (v value.Value, unfit *Unfit) {
 	case lacks:
 		return value.Value{}, nil
 	case x.unit > 0:
-		return between(all[0], all[1], x.unit), nil
+		return unitsBetween(all[0], all[1], x.unit), nil
 	case x.amount != nil:
 		v, unfit, beyond := x.amount.Of(row)
 		if beyond != nil {
-			unfit = x.beyond(v)
+			unfit = x.unfitResult(v)
 		}
 		return v, unfit
 	}
@@ -225,62 +225,62 @@ func (x *Formula) read(row value.Item) (v value.Value, unfit *Unfit) {
 			v = n // a key has it as text
 		}
 	}
-	return x.follow(v)
+	return x.followPath(v)
 }
 
-// follow returns what the path makes of the value of its field.
-func (x *Formula) follow(v value.Value) (value.Value, *Unfit) {
+// followPath returns what the path makes of the value of its field.
+func (x *Formula) followPath(v value.Value) (value.Value, *Unfit) {
 	said := x.of[0].Name
 	each := slices.Index(x.path, eachElement)
 	if each < 0 {
-		v, said, unfit := x.walk(v, said, x.path)
+		v, said, unfit := x.walkPath(v, said, x.path)
 		switch {
 		case unfit != nil || v.IsMissing() || x.fold != foldSize:
 			return v, unfit
 		case !isList(v):
-			return value.Value{}, x.unfit(said, v, "a list or a set")
+			return value.Value{}, x.unfitPath(said, v, "a list or a set")
 		}
 		return value.OfInt(int64(v.Len())), nil
 	}
-	list, said, unfit := x.walk(v, said, x.path[:each])
+	list, said, unfit := x.walkPath(v, said, x.path[:each])
 	switch {
 	case unfit != nil || list.IsMissing():
 		return value.Value{}, unfit
 	case !isList(list):
-		return value.Value{}, x.unfit(said, list, "a list")
+		return value.Value{}, x.unfitPath(said, list, "a list")
 	}
 	var sum value.Exact
 	for i, el := range list.Elements() {
-		v, said, unfit := x.walk(el.Value, said+"["+strconv.Itoa(i)+"]", x.path[each+1:])
+		v, said, unfit := x.walkPath(el.Value, said+"["+strconv.Itoa(i)+"]", x.path[each+1:])
 		switch {
 		case unfit != nil:
 			return value.Value{}, unfit
-		case v.Kind() == value.Number && summable(v, x.own.Whole) == "":
+		case v.Kind() == value.Number && checkSummable(v, x.own.Whole) == "":
 			sum.Add(v, 0)
 		case !v.IsMissing():
-			return value.Value{}, x.unfit(said, v, wantOf(x.own.Whole))
+			return value.Value{}, x.unfitPath(said, v, wantOf(x.own.Whole))
 		}
 	}
 	total, err := sum.Number()
-	if err != nil || summable(total, x.own.Whole) != "" {
-		return value.Value{}, x.beyond(total)
+	if err != nil || checkSummable(total, x.own.Whole) != "" {
+		return value.Value{}, x.unfitResult(total)
 	}
 	return total, nil
 }
 
-// walk follows steps from a value that has the path said. What is absent or NULL on the way is Missing.
-func (x *Formula) walk(v value.Value, said string, steps []string) (value.Value, string, *Unfit) {
+// walkPath follows steps from a value that has the path said. What is absent or NULL on the way is Missing.
+func (x *Formula) walkPath(v value.Value, said string, steps []string) (value.Value, string, *Unfit) {
 	for _, step := range steps {
 		name, member := strings.CutPrefix(step, ".")
 		switch k := v.Kind(); {
 		case k == value.Missing || k == value.Null:
 			return value.Value{}, said, nil
 		case member && k != value.Map:
-			return value.Value{}, said, x.unfit(said, v, "a map")
+			return value.Value{}, said, x.unfitPath(said, v, "a map")
 		case member:
 			v = v.Item().Get(name)
 		case !isList(v):
-			return value.Value{}, said, x.unfit(said, v, "a list")
+			return value.Value{}, said, x.unfitPath(said, v, "a list")
 		default:
 			i, _ := strconv.Atoi(step[1 : len(step)-1])
 			if i >= v.Len() {
@@ -299,8 +299,8 @@ func (x *Formula) walk(v value.Value, said string, steps []string) (value.Value,
 // isList reports whether a value has elements. Those of a set are in order.
 func isList(v value.Value) bool { return slices.Contains(fits[TypeList].kinds, v.Kind()) }
 
-// between returns the whole units from one time to another. A part of a unit does not count.
-func between(to, from value.Value, unit int64) value.Value {
+// unitsBetween returns the whole units from one time to another. A part of a unit does not count.
+func unitsBetween(to, from value.Value, unit int64) value.Value {
 	a, okA := value.Time(to)
 	b, okB := value.Time(from)
 	if !okA || !okB {
@@ -315,13 +315,13 @@ func between(to, from value.Value, unit int64) value.Value {
 	return value.OfInt(seconds / unit)
 }
 
-// unfit is a value on the way of a path that has another kind than the path needs.
-func (x *Formula) unfit(path string, v value.Value, want string) *Unfit {
+// unfitPath is a value on the way of a path that has another kind than the path needs.
+func (x *Formula) unfitPath(path string, v value.Value, want string) *Unfit {
 	return &Unfit{Field: &Field{Name: path, Declared: x.own}, Value: v, Want: want}
 }
 
-// beyond is a result that no sum can take, or no number can hold: it is Missing then.
-func (x *Formula) beyond(v value.Value) *Unfit {
+// unfitResult is a result that no sum can take, or no number can hold: it is Missing then.
+func (x *Formula) unfitResult(v value.Value) *Unfit {
 	return &Unfit{Field: &Field{Name: x.own.Name, Declared: x.own}, Value: v, Want: wantOf(x.own.Whole || x.amount != nil && x.amount.whole)}
 }
 
@@ -337,15 +337,15 @@ func wantOf(whole bool) string {
 func (x *Formula) definition() (out defined) {
 	switch {
 	case x.unit > 0:
-		out.add("between", fmt.Sprint(x.unit))
+		out.addLine("between", fmt.Sprint(x.unit))
 	case x.amount != nil:
-		out.within("amount", x.amount.definition())
+		out.addWithin("amount", x.amount.definition())
 		return out
 	default:
-		out.add("path", append([]string{x.fold}, x.path...)...)
+		out.addLine("path", append([]string{x.fold}, x.path...)...)
 	}
 	for i, f := range x.of {
-		out.within(fmt.Sprint("of ", i), f.definition())
+		out.addWithin(fmt.Sprint("of ", i), f.definition())
 	}
 	return out
 }
@@ -359,7 +359,7 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 	d, words := a.decl, strings.Fields(a.Is)
 	for _, key := range slices.Sorted(maps.Keys(d.has)) {
 		if !slices.Contains(formulaKeys, key) {
-			c.report(d.at(key), "leave it out", "%s.%s is computed from other fields, so it has no %q", e.Name, a.Name, key)
+			c.addFlaw(d.placeOf(key), "leave it out", "%s.%s is computed from other fields, so it has no %q", e.Name, a.Name, key)
 		}
 	}
 	taken := ""
@@ -374,7 +374,7 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 		taken = "the ttl of table " + e.Table.Name
 	}
 	if taken != "" {
-		c.report(d.name.pos, "choose another name", "%s.%s is computed when it is read, and also %s", e.Name, a.Name, taken)
+		c.addFlaw(d.name.pos, "choose another name", "%s.%s is computed when it is read, and also %s", e.Name, a.Name, taken)
 	}
 	times := 0
 	before := c.flaws
@@ -382,7 +382,7 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 		w := word{text, d.Is.pos}
 		if k%2 == 1 {
 			if text != "+" && text != "-" && text != "*" {
-				c.report(w.pos, formulaForm, "%q is none of *, + and -, in %q", text, a.Is)
+				c.addFlaw(w.pos, formulaForm, "%q is none of *, + and -, in %q", text, a.Is)
 			}
 			continue
 		}
@@ -394,26 +394,26 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 			if times > 0 {
 				hint = laterForm
 			}
-			c.report(w.pos, hint, "%s is computed from numbers, and %s is a %s", a.Name, text, typ)
+			c.addFlaw(w.pos, hint, "%s is computed from numbers, and %s is a %s", a.Name, text, typ)
 		case a.In != "" && typ != TypeAny && len(words) == 3:
-			c.report(w.pos, "", "%s is the time between two times, and %s is a %s", a.Name, text, typ)
+			c.addFlaw(w.pos, "", "%s is the time between two times, and %s is a %s", a.Name, text, typ)
 		}
 	}
 	number := len(words) > 1 || strings.HasSuffix(a.Is, ")")
 	switch difference := len(words) == 3 && words[1] == "-"; {
 	case c.flaws > before:
 	case len(words)%2 == 0:
-		c.report(d.Is.pos, formulaForm, "%q is no value of a row", a.Is)
+		c.addFlaw(d.Is.pos, formulaForm, "%q is no value of a row", a.Is)
 	case len(words)/2+1 > maxOperands:
-		c.report(d.Is.pos, "", "%q has more than %d fields and numbers", a.Is, maxOperands)
+		c.addFlaw(d.Is.pos, "", "%q has more than %d fields and numbers", a.Is, maxOperands)
 	case a.In != "" && !difference:
-		c.report(d.at("in"), "is: closed - opened", "%q is for the time between two times", "in")
+		c.addFlaw(d.placeOf("in"), "is: closed - opened", "%q is for the time between two times", "in")
 	case !difference && times > 0 && len(words) > 1:
-		c.report(d.Is.pos, laterForm, "%s is computed from a time, and %q is no difference of two times", a.Name, a.Is)
-	case !d.said("in") && times > 0 && len(words) > 1:
-		c.report(d.Is.pos, "in: minutes, or seconds, hours or days", "%s is the time between two times, and does not say in what", a.Name)
+		c.addFlaw(d.Is.pos, laterForm, "%s is computed from a time, and %q is no difference of two times", a.Name, a.Is)
+	case !d.hasKey("in") && times > 0 && len(words) > 1:
+		c.addFlaw(d.Is.pos, "in: minutes, or seconds, hours or days", "%s is the time between two times, and does not say in what", a.Name)
 	case number && a.Type != TypeNumber:
-		c.report(d.name.pos, "type: number", "%s.%s is a %s, and %q makes a number", e.Name, a.Name, a.Type, a.Is)
+		c.addFlaw(d.name.pos, "type: number", "%s.%s is a %s, and %q makes a number", e.Name, a.Name, a.Type, a.Is)
 	}
 }
 
@@ -424,11 +424,11 @@ func (c *compiler) checkOperand(e *Entity, before int, w word, alone bool) Type 
 	}
 	fold, root, steps, ok := e.cutPath(w.text)
 	if !ok {
-		c.report(w.pos, formulaForm, "%q is no value of a row", w.text)
+		c.addFlaw(w.pos, formulaForm, "%q is no value of a row", w.text)
 		return TypeAny
 	}
 	if e.formulaAt(root) >= before {
-		c.report(w.pos, "declare "+root+" before it", "%s is computed too, and not declared before %s", root, e.Formulas[before].Name)
+		c.addFlaw(w.pos, "declare "+root+" before it", "%s is computed too, and not declared before %s", root, e.Formulas[before].Name)
 		return TypeAny
 	}
 	if c.broken[e] || c.refuseUnknown(word{root, w.pos}, c.fieldNames(e), "%s has no field %q", e.Name, root) {
@@ -444,11 +444,11 @@ func (c *compiler) checkOperand(e *Entity, before int, w word, alone bool) Type 
 	}
 	switch each := len(seq.Where(steps, func(step string) bool { return step == eachElement })); {
 	case !slices.Contains(needs, f.Type):
-		c.report(w.pos, "", "%s is a %s, and %q needs a %s", root, f.Type, w.text, needs[1])
+		c.addFlaw(w.pos, "", "%s is a %s, and %q needs a %s", root, f.Type, w.text, needs[1])
 	case fold == foldSum && each != 1:
-		c.report(w.pos, "sum(items[].price), or sum(prices[])", "%q says the elements of no list, or of several", w.text)
+		c.addFlaw(w.pos, "sum(items[].price), or sum(prices[])", "%q says the elements of no list, or of several", w.text)
 	case fold != foldSum && each > 0:
-		c.report(w.pos, "sum("+strings.TrimSuffix(strings.TrimPrefix(w.text, "size("), ")")+"), or tags[0] for one element", "%q has many values", w.text)
+		c.addFlaw(w.pos, "sum("+strings.TrimSuffix(strings.TrimPrefix(w.text, "size("), ")")+"), or tags[0] for one element", "%q has many values", w.text)
 	}
 	if fold != "" {
 		return TypeNumber
@@ -456,12 +456,12 @@ func (c *compiler) checkOperand(e *Entity, before int, w word, alone bool) Type 
 	return TypeAny
 }
 
-// unnamed reports a path in place of a field, and says how it is declared with a type that may stand there. It returns
+// checkUnnamed reports a path in place of a field, and says how it is declared with a type that may stand there. It returns
 // whether it did.
-func (c *compiler) unnamed(e *Entity, w word, typ Type) bool {
+func (c *compiler) checkUnnamed(e *Entity, w word, typ Type) bool {
 	text := w.text
 	fold, root, steps, ok := e.cutPath(text)
-	if !ok || fold == "" && len(steps) == 0 || c.has(e, text) || !c.has(e, root) {
+	if !ok || fold == "" && len(steps) == 0 || c.hasField(e, text) || !c.hasField(e, root) {
 		return false
 	}
 	if slices.Contains(steps, eachElement) && fold == "" {
@@ -473,9 +473,9 @@ func (c *compiler) unnamed(e *Entity, w word, typ Type) bool {
 	} else {
 		name = strings.Trim(steps[len(steps)-1], ".[]")
 	}
-	if strings.Trim(name, "0123456789") == "" || c.has(e, name) {
+	if strings.Trim(name, "0123456789") == "" || c.hasField(e, name) {
 		name = root + "Value"
 	}
-	c.report(w.pos, fmt.Sprintf("attributes: {%s: {type: %s, is: %q}}, and here %s", name, typ, text, name), "%q is a value in a field of %s, which needs a name", w.text, e.Name)
+	c.addFlaw(w.pos, fmt.Sprintf("attributes: {%s: {type: %s, is: %q}}, and here %s", name, typ, text, name), "%q is a value in a field of %s, which needs a name", w.text, e.Name)
 	return true
 }

@@ -80,13 +80,13 @@ func (s *Source) Additions(row value.Item) (out []Addition, is bool, err error) 
 	if f == nil {
 		return nil, false, nil
 	}
-	added, err := f.of(s.Amount.given(row))
+	added, err := f.callWith(s.Amount.selectGiven(row))
 	if err == nil && len(added) > maxFunctionAdds {
 		err = fmt.Errorf("it adds to %d targets, at most %d are possible", len(added), maxFunctionAdds)
 	}
 	for _, a := range added {
 		key, fits := s.targetOf(a.To, row)
-		if want := summable(a.Amount, false); err == nil && want != "" {
+		if want := checkSummable(a.Amount, false); err == nil && want != "" {
 			err = fmt.Errorf("it adds the number %.40q, not %s", a.Amount.Text(), want)
 		}
 		if err == nil && !fits {
@@ -111,8 +111,8 @@ func (s *Source) TargetKeys(row value.Item) []store.Key {
 	return nil
 }
 
-// of calls the function. A panic is an error.
-func (f *Function) of(row value.Item) (added []FunctionAdd, err error) {
+// callWith calls the function. A panic is an error.
+func (f *Function) callWith(row value.Item) (added []FunctionAdd, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			added, err = nil, fmt.Errorf("it panics: %.200s", fmt.Sprint(r))
@@ -124,8 +124,8 @@ func (f *Function) of(row value.Item) (added []FunctionAdd, err error) {
 	return f.call(row)
 }
 
-// given is the part of a row that a function gets.
-func (a *Amount) given(row value.Item) value.Item {
+// selectGiven is the part of a row that a function gets.
+func (a *Amount) selectGiven(row value.Item) value.Item {
 	var out []value.Attr
 	for _, f := range a.Fields {
 		if v := f.Get(row); !v.IsMissing() {
@@ -163,18 +163,18 @@ var functionText = regexp.MustCompile(`^[^.]+\.(\pL[\pL\pN_]*)\((?:v([1-9]\d{0,8
 
 func isFunction(text string) bool { return functionText.MatchString(text) }
 
-// function compiles the source of a sum that is of a function.
-func (c *compiler) function(t *Tally, s *Source, of word) {
+// compileFunction compiles the source of a sum that is of a function.
+func (c *compiler) compileFunction(t *Tally, s *Source, of word) {
 	name, version := functionText.FindStringSubmatch(of.text)[1], functionText.FindStringSubmatch(of.text)[2]
 	switch {
 	case t.Kind != aggregate.Sum:
-		c.report(of.pos, "sum: "+of.text, "a Go function gives numbers to add up, and this is a %s", t.Kind.Keyword)
+		c.addFlaw(of.pos, "sum: "+of.text, "a Go function gives numbers to add up, and this is a %s", t.Kind.Keyword)
 	case t.Group != nil:
-		c.report(of.pos, "derive it onto a row that an application writes", "a Go function says to which rows it adds, and those of a group are told by the group")
+		c.addFlaw(of.pos, "derive it onto a row that an application writes", "a Go function says to which rows it adds, and those of a group are told by the group")
 	case len(t.decl.To) > 0:
-		c.report(t.decl.at("to"), "", "a Go function says which row gets it, so to does not go with it")
+		c.addFlaw(t.decl.placeOf("to"), "", "a Go function says which row gets it, so to does not go with it")
 	case version == "":
-		c.report(of.pos, s.Entity.Name+"."+name+"(v1), and one more each time the function changes", "%s is of a Go function, whose version is missing", t.Name)
+		c.addFlaw(of.pos, s.Entity.Name+"."+name+"(v1), and one more each time the function changes", "%s is of a Go function, whose version is missing", t.Name)
 	}
 	f := Function{Name: name}
 	f.Version, _ = strconv.Atoi(version)
@@ -193,7 +193,7 @@ func (c *compiler) function(t *Tally, s *Source, of word) {
 		}
 	}
 	if len(s.Amount.Fields) == 0 {
-		c.report(of.pos, "declare the attributes that it reads", "rows of %s have no attribute for a Go function to read", e.Name)
+		c.addFlaw(of.pos, "declare the attributes that it reads", "rows of %s have no attribute for a Go function to read", e.Name)
 	}
 	for _, name := range t.Target.KeyNames() {
 		if i := slices.IndexFunc(s.Amount.Fields, func(f *Field) bool { return f.Name == name }); i >= 0 {

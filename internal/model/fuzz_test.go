@@ -83,7 +83,7 @@ func typesBack(t *testing.T, tmpl *Template, a, b string) {
 // no escaped value has.
 func separated(tmpl *Template) bool {
 	for i, p := range tmpl.parts {
-		if i > 0 && p.slot < 0 && !strings.ContainsFunc(p.literal, tmpl.border) {
+		if i > 0 && p.slot < 0 && !strings.ContainsFunc(p.literal, tmpl.isBorder) {
 			return false
 		}
 	}

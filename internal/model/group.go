@@ -18,7 +18,7 @@ import (
 // while it is above 0 the row exists.
 var groupKind = kind{
 	keys: []string{"group"}, declare: func() derivation { return &groupDecl{} },
-	compile: func(c *compiler) { eachOf(c, c.Groups, (*compiler).group) },
+	compile: func(c *compiler) { eachOf(c, c.Groups, (*compiler).compileGroup) },
 	check: func(c *compiler) {
 		eachOf(c, c.Groups, checkGroupEntity, checkGroupKey, checkGroupAttributes, checkGroupBy)
 	},
@@ -62,14 +62,14 @@ func (e *Entity) groupKey(by []Assign, row value.Item) (key store.Key, unfit *Un
 		return value.OfString(k.Template.Escape(value.Scalar(values[i])))
 	})
 	if !ok {
-		unfit = e.unusable(by, values)
+		unfit = e.firstUnusable(by, values)
 	}
 	return key, unfit, ok
 }
 
-// unusable returns the first field whose value no key can have, nil if there is none, or if the
+// firstUnusable returns the first field whose value no key can have, nil if there is none, or if the
 // row lacks another one.
-func (e *Entity) unusable(by []Assign, values []value.Value) (unfit *Unfit) {
+func (e *Entity) firstUnusable(by []Assign, values []value.Value) (unfit *Unfit) {
 	for i, v := range values {
 		x := &by[i].Expr
 		text := v.Kind() == value.String
@@ -185,7 +185,7 @@ type groupDecl struct {
 func (d *groupDecl) split(r *reader, _ string) bool {
 	ok := entityName.MatchString(d.name.text)
 	if !ok {
-		r.report(d.name.pos, "Revenue", "a group is named by the entity of its rows, not %q", d.name.text)
+		r.addFlaw(d.name.pos, "Revenue", "a group is named by the entity of its rows, not %q", d.name.text)
 	}
 	return ok
 }
@@ -215,8 +215,8 @@ type groupSet struct {
 
 // read reads each value by its keys. One with keys of both, such as a distinct with its max, is a tally.
 func (s *groupSet) read(n node, what string) {
-	for _, e := range n.entries(what) {
-		switch keys := e.value.keys(); {
+	for _, e := range n.readEntries(what) {
+		switch keys := e.value.listKeys(); {
 		case slices.ContainsFunc(keys, IsLatest) && !slices.ContainsFunc(keys, func(key string) bool { return aggregateOf(key) != nil }):
 			s.latest.add(e, what)
 		default:
@@ -247,7 +247,7 @@ type groupLatestDecl struct {
 // says of which it is.
 func (c *compiler) groupLatest(g *Group, v *groupLatestDecl) {
 	w := v.Of.word()
-	if v.Of.key == "" || !w.given() {
+	if v.Of.key == "" || !w.isGiven() {
 		return
 	}
 	entities := seq.Map(g.decl.Group, func(w word) string { return w.text })
@@ -259,7 +259,7 @@ func (c *compiler) groupLatest(g *Group, v *groupLatestDecl) {
 	case len(entities) == 1:
 		w.text = entities[0] + "." + w.text
 	default:
-		c.report(w.pos, v.Of.key+": "+strings.Join(entities, "."+w.text+" or ")+"."+w.text,
+		c.addFlaw(w.pos, v.Of.key+": "+strings.Join(entities, "."+w.text+" or ")+"."+w.text,
 			"the %s is of one row of the group, and %q does not say of which entity", v.Of.key, w.text)
 		return
 	}
@@ -290,16 +290,16 @@ type groupValueDecl struct {
 
 func (d *groupValueDecl) short(n node, _ string) {
 	d.Round, d.Max = -1, -1
-	if w := n.word("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
+	if w := n.readWord("the value of " + d.name.text); w.text == aggregate.Count.Keyword {
 		d.Of.key = w.text
-	} else if w.given() {
-		n.r.report(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2}, {distinct: FIELD}, {max: FIELD} or {latest: FIELD, by: FIELD}", "%q is not what a group can have", w.text)
+	} else if w.isGiven() {
+		n.r.addFlaw(w.pos, "count, {sum: FIELD}, {mean: FIELD, round: 2}, {distinct: FIELD}, {max: FIELD} or {latest: FIELD, by: FIELD}", "%q is not what a group can have", w.text)
 	}
 }
 
 func (d *groupValueDecl) check() {
 	if d.Of.key != aggregate.Count.Keyword && len(d.Of.of) > 1 {
-		d.r.report(d.Of.of[1].pos, "", "a %s of a group is of one field", d.Of.key)
+		d.r.addFlaw(d.Of.of[1].pos, "", "a %s of a group is of one field", d.Of.key)
 	}
 }
 
@@ -327,7 +327,7 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 	w := v.Of.word()
 	of, dotted := amountEntity(w.text)
 	switch {
-	case !w.given():
+	case !w.isGiven():
 	case out.Kind == aggregate.Count:
 		out.decl.Of.of = v.Of.of
 		for _, of := range v.Of.of {
@@ -343,17 +343,17 @@ func (c *compiler) groupTally(g *Group, v *groupValueDecl) *Tally {
 	return out
 }
 
-// group compiles which rows of each source entity are in which group.
+// compileGroup compiles which rows of each source entity are in which group.
 // Sources with a problem are left out, so that later checks say nothing more of them.
-func (c *compiler) group(g *Group) {
+func (c *compiler) compileGroup(g *Group) {
 	d := g.decl
 	d.sources = map[*Entity]Source{}
 	for _, w := range reportTwice(c, d.Group) {
-		e := c.entity(w)
+		e := c.findEntity(w)
 		if e == nil {
 			continue
 		}
-		of, before := Source{Where: c.tests(e, d.Where, false)}, c.flaws
+		of, before := Source{Where: c.compileTests(e, d.Where, false)}, c.flaws
 		if of.To = c.groupBy(g, e, d, w.pos); c.flaws == before {
 			d.sources[e] = of
 		}
@@ -371,7 +371,7 @@ func (c *compiler) groupBy(g *Group, source *Entity, d *groupDecl, at pos) []Ass
 			words = append(words, pair{b.name, b.value})
 			continue
 		}
-		if buckets = append(buckets, Assign{b.name.text, c.bucket(source, b)}); !c.broken[g.Into] {
+		if buckets = append(buckets, Assign{b.name.text, c.compileBucket(source, b)}); !c.broken[g.Into] {
 			c.refuseUnknown(b.name, g.Into.KeyNames(), "the key of %s has no name %q", g.Into.Name, b.name.text)
 		}
 	}
@@ -387,19 +387,19 @@ func checkGroupEntity(c *compiler, g *Group) {
 	d := g.decl
 	e, at := g.Into, d.name.pos
 	if len(e.MadeBy) > 0 {
-		c.report(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
+		c.addFlaw(at, "give the group an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
 	}
 	if e.Expires != nil {
-		c.report(e.decl.Expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
+		c.addFlaw(e.decl.Expires.pos, "leave it out", "a row of %s is there as long as its group has rows", e.Name)
 	}
 	for _, w := range d.Group {
 		if of := c.Entity(w.text); of != nil && of.SetOf() != nil {
-			c.report(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
+			c.addFlaw(w.pos, "group the rows that the set is made of", "how many rows a set of %s has says nothing", of.Name)
 		}
 	}
 	for _, o := range e.Table.Entities {
-		if o != e && !c.broken[o] && !c.broken[e] && !c.both(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && slices.Index(c.Entities, o) > slices.Index(c.Entities, e)) {
-			c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
+		if o != e && !c.broken[o] && !c.broken[e] && !c.anyReported(o, e) && o.SetOf() == nil && keyCases(e, o, anyTexts) && !(o.Group != nil && slices.Index(c.Entities, o) > slices.Index(c.Entities, e)) {
+			c.addFlaw(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", e.Name, o.Name)
 		}
 	}
 }
@@ -416,21 +416,21 @@ func checkGroupKey(c *compiler, g *Group) {
 		at := c.keyPos(e, k)
 		primary := i < len(e.PrimaryKey())
 		if k.Template.tail < len(k.Template.parts) {
-			c.report(at, "leave the brackets out", "each row of %s has its whole key, and %q has an optional part", e.Name, k.Template)
+			c.addFlaw(at, "leave the brackets out", "each row of %s has its whole key, and %q has an optional part", e.Name, k.Template)
 		}
 		for _, name := range k.Template.Names() {
 			switch {
 			case primary || slices.Contains(e.KeyNames(), name):
-			case c.valueOf(e, name) == nil && e.Attribute(name) == nil && e.fixed()[name] == "":
-				c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "nothing gives a row of %s %q for its key %s", e.Name, name, k.Attr.Name)
+			case c.valueOf(e, name) == nil && e.Attribute(name) == nil && e.fixedNames()[name] == "":
+				c.addFlaw(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "nothing gives a row of %s %q for its key %s", e.Name, name, k.Attr.Name)
 			case k.Attr.Name != name:
-				c.report(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "the key %s of %s cannot use %s: it changes while the row is there", k.Attr.Name, e.Name, name)
+				c.addFlaw(at, "use names of its key: "+strings.Join(e.KeyNames(), ", "), "the key %s of %s cannot use %s: it changes while the row is there", k.Attr.Name, e.Name, name)
 			}
 		}
 	}
 	for _, t := range e.Where {
 		if slices.Contains(e.KeyNames(), t.Field.Name) {
-			c.report(e.decl.name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
+			c.addFlaw(e.decl.name.pos, "write it into the template, or leave it out", "the where of %s tests %s, which the group gives", e.Name, t.Field.Name)
 		}
 	}
 }
@@ -446,21 +446,21 @@ func checkGroupAttributes(c *compiler, g *Group) {
 		}
 		switch a := e.Attribute(s.name.text); {
 		case a == nil && !c.broken[e]:
-			c.report(s.name.pos, "attributes: {"+s.name.text+": "+kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
+			c.addFlaw(s.name.pos, "attributes: {"+s.name.text+": "+kind.Type+"}", "%s has no attribute %q", e.Name, s.name.text)
 		case a != nil && string(a.Type) != kind.Type:
-			c.report(c.attributePos(e, a.Name), "type: "+kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, kind.Keyword, kind.Type)
+			c.addFlaw(c.attributePos(e, a.Name), "type: "+kind.Type, "%s.%s is a %s, and the %s of a group is a %s", e.Name, a.Name, a.Type, kind.Keyword, kind.Type)
 		}
 	}
 	for _, l := range e.Latest {
-		for i, at := range l.names() {
+		for i, at := range l.fileNames() {
 			switch f, a := l.Set[i].Expr.Field, e.Attribute(at.text); {
 			case l.Group == nil || f == nil:
 			case a == nil && !c.broken[e]:
-				c.report(at.pos, "attributes: {"+at.text+": "+string(f.Type)+"}", "%s has no attribute %q", e.Name, at.text)
-			case a != nil && clash(a.Type, f.Type):
-				c.report(c.attributePos(e, a.Name), "type: "+string(f.Type), "%s.%s is a %s, and takes the value of %s, a %s", e.Name, a.Name, a.Type, f.Name, f.Type)
+				c.addFlaw(at.pos, "attributes: {"+at.text+": "+string(f.Type)+"}", "%s has no attribute %q", e.Name, at.text)
+			case a != nil && typesClash(a.Type, f.Type):
+				c.addFlaw(c.attributePos(e, a.Name), "type: "+string(f.Type), "%s.%s is a %s, and takes the value of %s, a %s", e.Name, a.Name, a.Type, f.Name, f.Type)
 			case a != nil && (a.As != "" || a.Zone != nil):
-				c.report(c.attributePos(e, a.Name), string(a.Type), "weir writes %s.%s as its type has it", e.Name, a.Name)
+				c.addFlaw(c.attributePos(e, a.Name), string(a.Type), "weir writes %s.%s as its type has it", e.Name, a.Name)
 			}
 		}
 	}
@@ -469,13 +469,13 @@ func checkGroupAttributes(c *compiler, g *Group) {
 		set = append(append(set, s.name.text), seq.Map(s.Also, func(p pair) string { return p.name.text })...)
 	}
 	for _, a := range e.Attributes {
-		given := slices.Contains(e.KeyNames(), a.Name) || e.fixed()[a.Name] != "" || a.decl.From.given() ||
+		given := slices.Contains(e.KeyNames(), a.Name) || e.fixedNames()[a.Name] != "" || a.decl.From.isGiven() ||
 			slices.Contains(set, a.Name)
 		if !given {
-			c.report(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value", e.Name, a.Name)
+			c.addFlaw(a.decl.name.pos, "set: {"+a.Name+": count}, or leave it out", "nothing gives %s.%s a value", e.Name, a.Name)
 		}
 		if !a.Default.IsMissing() || a.Defaults != nil || a.Reading != nil || a.Others != nil {
-			c.report(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
+			c.addFlaw(a.decl.name.pos, "leave them out", "%s.%s has rules for what applications write, and weir writes it", e.Name, a.Name)
 		}
 	}
 }
@@ -495,11 +495,11 @@ func checkGroupBy(c *compiler, g *Group) {
 			switch {
 			case f == nil:
 			case a.Expr.Bucket != nil && want != nil && want.Type != TypeString && want.Type != TypeAny:
-				c.report(c.attributePos(e, a.Name), "type: string", "%s.%s is a %s, and a %s is a text", e.Name, a.Name, want.Type, a.Expr.Bucket.Unit)
-			case a.Expr.Bucket == nil && want != nil && clash(f.Type, want.Type):
-				c.report(c.attributePos(e, a.Name), "", "%s.%s is a %s, and %s.%s is a %s", e.Name, a.Name, want.Type, of.Name, f.Name, f.Type)
-			case !scalar(f.Type) || f.Type == TypeBinary:
-				c.report(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
+				c.addFlaw(c.attributePos(e, a.Name), "type: string", "%s.%s is a %s, and a %s is a text", e.Name, a.Name, want.Type, a.Expr.Bucket.Unit)
+			case a.Expr.Bucket == nil && want != nil && typesClash(f.Type, want.Type):
+				c.addFlaw(c.attributePos(e, a.Name), "", "%s.%s is a %s, and %s.%s is a %s", e.Name, a.Name, want.Type, of.Name, f.Name, f.Type)
+			case !isScalar(f.Type) || f.Type == TypeBinary:
+				c.addFlaw(at, "", "rows are grouped by single values, and %s.%s is a %s", of.Name, f.Name, f.Type)
 			}
 		}
 	}
@@ -513,7 +513,7 @@ func (g *Group) made() defined {
 	var all []defined
 	for _, a := range g.Into.Attributes {
 		if slices.Contains(g.Into.KeyNames(), a.Name) {
-			all = append(all, defined{line("name", a.Name, fmt.Sprint(a.Type == TypeNumber), fmt.Sprint(a.Type == TypeBoolean))})
+			all = append(all, defined{quoteLine("name", a.Name, fmt.Sprint(a.Type == TypeNumber), fmt.Sprint(a.Type == TypeBoolean))})
 		}
 	}
 	x.anyOrder("name", all)

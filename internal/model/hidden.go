@@ -25,8 +25,8 @@ func (e *Entity) Hides(name string) bool {
 	return e != nil && (slices.ContainsFunc(e.Attributes, hides) || slices.ContainsFunc(e.Formulas, hides))
 }
 
-// hidden returns the names of the entity's hidden attributes, sorted.
-func (e *Entity) hidden() (out []string) {
+// hiddenAttributes returns the names of the entity's hidden attributes, sorted.
+func (e *Entity) hiddenAttributes() (out []string) {
 	for _, a := range e.Attributes {
 		if a.Hidden {
 			out = append(out, a.Name)
@@ -45,7 +45,7 @@ func readsImages(x Expr) bool {
 // Hides reports whether the model hides anything: an attribute, or the values of a tally.
 func (m *Model) Hides() bool {
 	return slices.ContainsFunc(m.Entities, func(e *Entity) bool {
-		return len(e.hidden()) > 0 || slices.ContainsFunc(e.Values, (*Tally).hides)
+		return len(e.hiddenAttributes()) > 0 || slices.ContainsFunc(e.Values, (*Tally).hides)
 	})
 }
 
@@ -65,11 +65,11 @@ func (m *Model) HidesValuesOf(what string) bool {
 	switch {
 	case e == nil:
 		return slices.ContainsFunc(m.Entities, func(e *Entity) bool {
-			return (len(e.MadeBy)+len(e.Statuses) > 0 || e.Group != nil) && len(e.hidden()) > 0
+			return (len(e.MadeBy)+len(e.Statuses) > 0 || e.Group != nil) && len(e.hiddenAttributes()) > 0
 		}) ||
 			slices.ContainsFunc(m.Tallies, (*Tally).hides)
 	case !dotted || len(e.MadeBy) > 0:
-		return len(e.hidden()) > 0
+		return len(e.hiddenAttributes()) > 0
 	}
 	return e.Hides(attr) || e.Hides(rest) || slices.ContainsFunc(e.Values, func(t *Tally) bool { return t.Attr == attr && t.hides() })
 }
@@ -179,24 +179,24 @@ func (m *Model) hidesAnywhere(name string) bool {
 	return slices.ContainsFunc(m.Entities, func(e *Entity) bool { return e.Hides(name) })
 }
 
-// fieldFor is field for a name whose value goes into an attribute, which may itself be hidden.
+// fieldFor is findField for a name whose value goes into an attribute, which may itself be hidden.
 func (c *compiler) fieldFor(e *Entity, w word, hidden bool) *Field {
-	if !w.given() || e == nil {
+	if !w.isGiven() || e == nil {
 		c.flaws++
 		return nil
 	}
-	if !c.broken[e] && (c.unnamed(e, w, TypeString) || c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)) {
+	if !c.broken[e] && (c.checkUnnamed(e, w, TypeString) || c.refuseUnknown(w, c.fieldNames(e), "%s has no field %q", e.Name, w.text)) {
 		return nil
 	}
 	if !hidden {
-		c.tells(e, w)
+		c.checkHidden(e, w)
 	}
 	return e.Field(w.text)
 }
 
-// tells reports a hidden attribute that something would depend on which leaves weir.
-func (c *compiler) tells(e *Entity, w word) {
+// checkHidden reports a hidden attribute that something would depend on which leaves weir.
+func (c *compiler) checkHidden(e *Entity, w word) {
 	if e.Hides(w.text) {
-		c.remark(w.pos, "hide the attribute that takes its value, or leave it out", "%s.%s is hidden, and this would tell something about its value", e.Name, w.text)
+		c.addRemark(w.pos, "hide the attribute that takes its value, or leave it out", "%s.%s is hidden, and this would tell something about its value", e.Name, w.text)
 	}
 }

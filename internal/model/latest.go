@@ -13,7 +13,7 @@ import (
 // first when they are ordered by one of their fields.
 var latestKind = kind{
 	keys: latestKeywords, declare: func() derivation { return &latestDecl{} },
-	compile: func(c *compiler) { eachOf(c, c.Latest, (*compiler).latest) },
+	compile: func(c *compiler) { eachOf(c, c.Latest, (*compiler).compileLatest) },
 	check:   func(c *compiler) { eachOf(c, c.Latest, checkLatestAttributes, checkLatestFields) },
 }
 
@@ -67,8 +67,8 @@ func (l *Latest) Attributes() []string {
 	return seq.Map(l.Set, func(a Assign) string { return a.Name })
 }
 
-// names returns them as the file has them.
-func (l *Latest) names() []word {
+// fileNames returns them as the file has them.
+func (l *Latest) fileNames() []word {
 	return append([]word{l.decl.attr}, seq.Map(l.decl.Also, func(p pair) word { return p.name })...)
 }
 
@@ -121,8 +121,8 @@ func (e *Entity) takenField(name string) (Type, bool) {
 // inputs sets and returns the fields that the latest reads.
 func (l *Latest) inputs() (all []reading) {
 	shared, at := len(l.Where)-l.own, l.decl.name.pos
-	l.Input = Input{Derivation: l.Name, Where: l.Where[:shared], Fields: assigned(l.To)}
-	l.Given = Input{Derivation: l.Name, Where: l.Where[shared:], Fields: assigned(l.Set)}
+	l.Input = Input{Derivation: l.Name, Where: l.Where[:shared], Fields: assignedFields(l.To)}
+	l.Given = Input{Derivation: l.Name, Where: l.Where[shared:], Fields: assignedFields(l.Set)}
 	if l.By != nil {
 		l.Given.Fields = append(l.Given.Fields, l.By)
 	}
@@ -164,23 +164,23 @@ func (d *latestDecl) enter(c *compiler, e *Entity) {
 	e.Latest = append(e.Latest, l)
 }
 
-// latest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
+// compileLatest resolves a latest. After a problem it takes part in no derivation, so nothing else is reported of it.
 // The attribute that the declaration is on is the first of Set; the others follow in the order of
 // the file.
-func (c *compiler) latest(l *Latest) {
+func (c *compiler) compileLatest(l *Latest) {
 	d, before := l.decl, c.flaws
 	var shown *Field
-	if l.Source, shown = c.dotted(d.Of.word(), c.measured); l.Source == nil {
+	if l.Source, shown = c.resolveDotted(d.Of.word(), c.findMeasured); l.Source == nil {
 		return
 	}
 	if l.By = shown; l.Kind == keyLatest || l.Kind == keyEarliest {
-		l.By = c.measured(l.Source, d.By)
+		l.By = c.findMeasured(l.Source, d.By)
 	}
 	l.Set[0].Expr.Field = shown
 	for i, p := range d.Also {
-		l.Set[i+1].Expr.Field = c.measured(l.Source, p.value)
+		l.Set[i+1].Expr.Field = c.findMeasured(l.Source, p.value)
 	}
-	l.Where = c.tests(l.Source, d.Where, false)
+	l.Where = c.compileTests(l.Source, d.Where, false)
 	if l.Group != nil {
 		if of, ok := l.Group.decl.sources[l.Source]; ok && c.flaws == before {
 			l.own, l.Where, l.To = len(l.Where), slices.Concat(of.Where, l.Where), of.To
@@ -193,12 +193,12 @@ func (c *compiler) latest(l *Latest) {
 			return ""
 		}
 		value := "{" + l.Kind + ": " + shown.Name
-		if d.By.given() {
+		if d.By.isGiven() {
 			value += ", by: " + d.By.text
 		}
 		return c.groupAndFollow(d.deriveDecl, l.Target, l.Source, d.To, len(d.Where) > 0, says, l.Kind, value+"}", shown.Type)
 	}
-	l.To = c.assigns(l.Target, l.Source, d.To, d.Of.word().pos, "to")
+	l.To = c.resolveAssigns(l.Target, l.Source, d.To, d.Of.word().pos, "to")
 	if c.recipe = nil; c.flaws == before {
 		l.Source.LatestOf = append(l.Source.LatestOf, l)
 	}
@@ -211,20 +211,20 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 	e := l.Target
 	if l.Group == nil {
 		of := l.Kind + ": " + d.Of.word().text
-		if d.By.given() {
+		if d.By.isGiven() {
 			of += ", by: " + d.By.text
 		}
 		c.checkOpen(e, d.attr.pos, of, d.attr.text)
 	}
 	for i, a := range l.Set {
-		at := l.names()[i].pos
+		at := l.fileNames()[i].pos
 		before := l.Attributes()[:i]
 		before = append(before, seq.Flat(e.Latest[:slices.Index(e.Latest, l)], func(o *Latest) []string { return o.Attributes() })...)
 		switch {
 		case slices.Contains(before, a.Name) || c.valueOf(e, a.Name) != nil:
-			c.report(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
+			c.addFlaw(at, "one attribute for each", "%s.%s is derived already", e.Name, a.Name)
 		case slices.ContainsFunc(e.Table.KeyAttrs(), func(k store.KeyAttr) bool { return k.Name == a.Name }):
-			c.report(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", a.Name, e.Name)
+			c.addFlaw(at, "choose another name, and search or copy the rows by it", "%s is in a key of %s or of an index of its table, and a value of another row cannot be", a.Name, e.Name)
 		case e.Attribute(a.Name) != nil && e.Group == nil:
 			c.checkInitial(e.Attribute(a.Name), a.Expr.Field, at)
 		default:
@@ -237,21 +237,21 @@ func checkLatestAttributes(c *compiler, l *Latest) {
 func (c *compiler) checkInitial(a *Attribute, shown *Field, at pos) {
 	switch {
 	case a.Reading != nil || a.Others != nil || a.Computed != nil:
-		c.report(at, "leave them out", "%s is the value of another row where there is one, and has rules for its own", a.Name)
-	case shown != nil && (clash(a.Type, shown.Type) || !a.SameForm(cmp.Or(shown.Declared, a))):
-		c.report(a.decl.name.pos, "declare it as "+string(shown.Type), "%s takes the value of %s, a %s, and is declared in another form", a.Name, shown.Name, shown.Type)
+		c.addFlaw(at, "leave them out", "%s is the value of another row where there is one, and has rules for its own", a.Name)
+	case shown != nil && (typesClash(a.Type, shown.Type) || !a.SameForm(cmp.Or(shown.Declared, a))):
+		c.addFlaw(a.decl.name.pos, "declare it as "+string(shown.Type), "%s takes the value of %s, a %s, and is declared in another form", a.Name, shown.Name, shown.Type)
 	}
 }
 
 // checkLatestFields reports a field that orders nothing, and one that cannot be part of the key of the target.
 func checkLatestFields(c *compiler, l *Latest) {
 	d := l.decl
-	at := d.at(d.Of.key)
-	if l.By != nil && (!scalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
-		c.report(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.Of.key, l.Source.Name, l.By.Name, l.By.Type)
+	at := d.placeOf(d.Of.key)
+	if l.By != nil && (!isScalar(l.By.Type) || l.By.Type == TypeBinary || l.By.Type == TypeBoolean) { // these have no order
+		c.addFlaw(at, "", "a %s goes by numbers, times or texts, %s.%s is a %s", d.Of.key, l.Source.Name, l.By.Name, l.By.Type)
 	}
 	if l.Source != nil && l.Group == nil { // checkGroupBy
-		c.fits(l.decl.name.pos, l.Name, l.Target, l.To)
+		c.checkFits(l.decl.name.pos, l.Name, l.Target, l.To)
 	}
 }
 
@@ -260,15 +260,15 @@ func checkLatestFields(c *compiler, l *Latest) {
 func (l *Latest) derivation() Derivation {
 	d := Derivation{Name: l.Name, Into: l.Target.Name, Kind: l.Kind, attrs: l.Attributes(), From: []string{l.Source.Name}, Reads: []string{l.Source.Table.Name, l.Target.Table.Name}}
 	x := &d.definition
-	x.add("latest", map[bool]string{true: "greatest", false: "least"}[l.Greatest()])
-	x.within("target", l.Target.identity())
-	x.within("source", l.Source.identity())
-	x.within("by", l.By.definition())
-	x.tests("where", l.Where)
-	x.assigns("to", l.To)
-	x.assigns("set", l.Set)
+	x.addLine("latest", map[bool]string{true: "greatest", false: "least"}[l.Greatest()])
+	x.addWithin("target", l.Target.identity())
+	x.addWithin("source", l.Source.identity())
+	x.addWithin("by", l.By.definition())
+	x.addTests("where", l.Where)
+	x.addAssigns("to", l.To)
+	x.addAssigns("set", l.Set)
 	if over := l.Covers(); len(over) > 0 {
-		x.add("over", over...)
+		x.addLine("over", over...)
 	}
 	return d
 }

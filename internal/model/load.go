@@ -53,7 +53,7 @@ func Schema() []byte {
 // there is neither such a file nor such a model.
 // The model is not changed afterwards: it may be used by many goroutines, and shared by any number of systems.
 func Load(nameOrPath string) (*Model, error) {
-	m, err := find(nameOrPath)
+	m, err := openModel(nameOrPath)
 	if m != nil {
 		m.Arg = nameOrPath
 	}
@@ -66,23 +66,23 @@ func Named(name string) (m *Model, ok bool) {
 	return &Model{Name: name, Arg: name}, kebabName.MatchString(name)
 }
 
-// find opens a model by path, or by the name of a built-in one. A file in the current directory
+// openModel opens a model by path, or by the name of a built-in one. A file in the current directory
 // wins over a built-in model of that name.
-func find(nameOrPath string) (*Model, error) {
+func openModel(nameOrPath string) (*Model, error) {
 	if s, err := os.Stat(nameOrPath); err == nil && !s.IsDir() {
 		f, err := os.Open(nameOrPath)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		return load(nameOrPath, f)
+		return readModel(nameOrPath, f)
 	}
 	if m := given[nameOrPath]; m != nil {
 		return Parse(m.File, m.text)
 	}
 	if f, err := models.Files.Open(nameOrPath + ".yaml"); err == nil {
 		defer f.Close()
-		return load(filepath.Join("models", nameOrPath+".yaml"), f)
+		return readModel(filepath.Join("models", nameOrPath+".yaml"), f)
 	}
 	if strings.ContainsRune(nameOrPath, filepath.Separator) || strings.HasSuffix(nameOrPath, ".yaml") || strings.HasSuffix(nameOrPath, ".yml") {
 		if s, err := os.Stat(nameOrPath); err == nil && s.IsDir() {
@@ -99,8 +99,8 @@ type missing string
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// load reads at most MaxFileBytes and one byte: a longer file is refused by Parse.
-func load(file string, from io.Reader) (*Model, error) {
+// readModel reads at most MaxFileBytes and one byte: a longer file is refused by Parse.
+func readModel(file string, from io.Reader) (*Model, error) {
 	text, err := io.ReadAll(io.LimitReader(from, MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("model file %s: %w", file, err)
@@ -113,47 +113,47 @@ func load(file string, from io.Reader) (*Model, error) {
 func Parse(file string, text []byte) (*Model, error) {
 	r := &reader{file: file}
 	var m *Model
-	if root := r.document(text); root.given() {
-		m = compile(r, root)
-		m.text, m.Warnings = bytes.Clone(text), sorted(r.warnings)
+	if root := r.parseDocument(text); root.isGiven() {
+		m = compileModel(r, root)
+		m.text, m.Warnings = bytes.Clone(text), sortProblems(r.warnings)
 	}
 	if len(r.problems) > 0 {
-		return nil, &Problems{sorted(r.problems)}
+		return nil, &Problems{sortProblems(r.problems)}
 	}
 	return m, nil
 }
 
-// document parses the file, which must hold exactly one document. It reports YAML features
+// parseDocument parses the file, which must hold exactly one document. It reports YAML features
 // that no model file needs.
-func (r *reader) document(text []byte) node {
+func (r *reader) parseDocument(text []byte) node {
 	if len(text) > MaxFileBytes {
-		r.report(pos{1, 1}, "", "the file has more than %d bytes", MaxFileBytes)
+		r.addFlaw(pos{1, 1}, "", "the file has more than %d bytes", MaxFileBytes)
 		return node{}
 	}
 	if at := notUTF8(text); at != (pos{}) {
-		r.report(at, "save the file as UTF-8", "this is not UTF-8 text")
+		r.addFlaw(at, "save the file as UTF-8", "this is not UTF-8 text")
 		return node{}
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		r.report(pos{1, 1}, "it begins with model: NAME", "the file is empty")
+		r.addFlaw(pos{1, 1}, "it begins with model: NAME", "the file is empty")
 		return node{}
 	} else if err != nil {
-		r.syntax(text, err)
+		r.reportSyntax(text, err)
 		return node{}
 	}
 	if err := d.Decode(&more); err == nil {
-		r.report(pos{more.Line, more.Column}, "one model a file", "a second document begins here")
+		r.addFlaw(pos{more.Line, more.Column}, "one model a file", "a second document begins here")
 	} else if !errors.Is(err, io.EOF) {
-		r.syntax(text, err)
+		r.reportSyntax(text, err)
 	}
 	root := node{r, doc.Content[0]}
-	if r.plain(root.y); len(r.problems) > 0 {
+	if r.checkPlain(root.y); len(r.problems) > 0 {
 		return node{}
 	}
 	if !root.isMap() {
-		root.wrong("a model file", "a map that begins with model: NAME")
+		root.reportWrong("a model file", "a map that begins with model: NAME")
 		return node{}
 	}
 	return root
@@ -169,9 +169,9 @@ var (
 	bareMark    = regexp.MustCompile(`[:,{\[]\s*\w+\?\s*[,}\]]`)
 )
 
-// syntax reports invalid YAML. It gives a hint for the mistake that this language invites:
+// reportSyntax reports invalid YAML. It gives a hint for the mistake that this language invites:
 // inside braces, an unquoted question mark ends a text.
-func (r *reader) syntax(text []byte, err error) {
+func (r *reader) reportSyntax(text []byte, err error) {
 	line, message := 1, err.Error()
 	if m := yamlError.FindStringSubmatch(message); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil {
@@ -184,12 +184,12 @@ func (r *reader) syntax(text []byte, err error) {
 	}
 	for i, l := range bytes.Split(text, []byte("\n")) {
 		if blank := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]; i+1 == line && bytes.ContainsRune(blank, '\t') {
-			r.report(pos{i + 1, bytes.IndexByte(blank, '\t') + 1}, "indent with blanks", "not YAML: a line cannot begin with a tab")
+			r.addFlaw(pos{i + 1, bytes.IndexByte(blank, '\t') + 1}, "indent with blanks", "not YAML: a line cannot begin with a tab")
 			return
 		}
 		if m := bareMark.FindIndex(l); m != nil && i+1 >= line {
 			at := pos{i + 1, utf8.RuneCount(l[:m[0]+bytes.IndexByte(l[m[0]:], '?')]) + 1}
-			r.report(at, `put it in quotes, {Category: "category?"}`, "not YAML: inside braces a text with ? does not stand alone")
+			r.addFlaw(at, `put it in quotes, {Category: "category?"}`, "not YAML: inside braces a text with ? does not stand alone")
 			return
 		}
 	}
@@ -197,23 +197,23 @@ func (r *reader) syntax(text []byte, err error) {
 	if strings.Contains(message, "did not find expected ','") {
 		hint = "a comma is missing, or what was opened is not closed"
 	}
-	r.report(pos{line, 0}, hint, "not YAML: %s", message)
+	r.addFlaw(pos{line, 0}, hint, "not YAML: %s", message)
 }
 
-// plain reports anchors, aliases and tags, which a model must not use. So every value is
+// checkPlain reports anchors, aliases and tags, which a model must not use. So every value is
 // written where it applies, and a small file cannot expand into a huge one.
-func (r *reader) plain(root *yaml.Node) {
+func (r *reader) checkPlain(root *yaml.Node) {
 	for todo := []*yaml.Node{root}; len(todo) > 0; {
 		n := todo[len(todo)-1]
 		todo = append(todo[:len(todo)-1], n.Content...)
 		at := pos{n.Line, n.Column}
 		switch {
 		case n.Kind == yaml.AliasNode:
-			r.report(at, "write it out", "an alias (*%s) is not part of the language", n.Value)
+			r.addFlaw(at, "write it out", "an alias (*%s) is not part of the language", n.Value)
 		case n.Anchor != "":
-			r.report(at, "leave it out", "an anchor (&%s) is not part of the language", n.Anchor)
+			r.addFlaw(at, "leave it out", "an anchor (&%s) is not part of the language", n.Anchor)
 		case n.Style&yaml.TaggedStyle != 0:
-			r.report(at, "leave it out", "a tag (%s) is not part of the language", n.Tag)
+			r.addFlaw(at, "leave it out", "a tag (%s) is not part of the language", n.Tag)
 		}
 	}
 	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Line - b.Line })

@@ -50,8 +50,8 @@ func TestFirstPairs(t *testing.T) {
 			b += fmt.Sprintf("  E%d: {%skey: {PK: \"%s{id}%s\", SK: {template: \"%s{at}%s\"%s}}}\n", i, where, text(), text(), text(), text(), []string{"", ", case: lower"}[rng.IntN(2)])
 		}
 		r := &reader{file: "many.yaml"}
-		m := compile(r, r.document([]byte(b)))
-		c, meets := &compiler{Model: m}, func(a, b *Entity) bool { return !exclude(a.Where, b.Where) && keyCases(a, b, anyTexts) }
+		m := compileModel(r, r.parseDocument([]byte(b)))
+		c, meets := &compiler{Model: m}, func(a, b *Entity) bool { return !testsExclude(a.Where, b.Where) && keyCases(a, b, anyTexts) }
 		got, want := map[*Entity]*Entity{}, map[*Entity]*Entity{}
 		c.firstPairs(meets, true, func(a, b *Entity) { got[b] = a })
 		for i, b := range m.Entities {

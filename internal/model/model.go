@@ -181,11 +181,11 @@ type Field struct {
 // the key.
 func (f *Field) Stored(row value.Item) value.Value {
 	if f.Formula != nil {
-		v, _ := f.Formula.read(row)
+		v, _ := f.Formula.readValue(row)
 		return v
 	}
 	if f.Number {
-		return f.number(row)
+		return f.readNumber(row)
 	}
 	raw := f.Raw(row)
 	if f.Key == nil || raw.IsMissing() {
@@ -195,15 +195,15 @@ func (f *Field) Stored(row value.Item) value.Value {
 	if own == "" || own == raw.Text() {
 		return raw
 	}
-	if f.Key.Escape(own) == raw.Text() || f.Key.plain(row, row.Get(f.Attr).Text()) {
+	if f.Key.Escape(own) == raw.Text() || f.Key.isPlain(row, row.Get(f.Attr).Text()) {
 		return value.OfString(own)
 	}
 	return raw
 }
 
-// number returns the number that the row has under the name, or the one that its key has as a
+// readNumber returns the number that the row has under the name, or the one that its key has as a
 // text. A text in the key that is no number is returned as it is.
-func (f *Field) number(row value.Item) value.Value {
+func (f *Field) readNumber(row value.Item) value.Value {
 	if own := row.Get(f.Name); own.Kind() == value.Number {
 		return own
 	}
@@ -231,7 +231,7 @@ func (f *Field) Raw(row value.Item) value.Value {
 	}
 	if own := value.Scalar(row.Get(f.Name)); f.Key.lower && own != "" {
 		for _, text := range [...]string{own, f.Key.Escape(own)} {
-			if f.Key.cased(text) == values[f.Slot] {
+			if f.Key.caseText(text) == values[f.Slot] {
 				return value.OfString(text)
 			}
 		}
@@ -490,7 +490,7 @@ func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemp
 	for _, k := range e.Keys {
 		for _, name := range k.Template.names {
 			v := get(name)
-			if v.Kind() != value.String || e.Attribute(name) != nil || k.Template.cased(text(k, name)) == v.Text() {
+			if v.Kind() != value.String || e.Attribute(name) != nil || k.Template.caseText(text(k, name)) == v.Text() {
 				continue
 			}
 			out = append(out, value.Attr{Name: name, Value: v})

@@ -22,7 +22,7 @@ func reportTwice[T placed](c *compiler, list []T) (once []T) {
 	seen := map[string]bool{}
 	for _, d := range list {
 		if w := d.called(); seen[w.text] {
-			c.report(w.pos, "", "%q is here twice", w.text)
+			c.addFlaw(w.pos, "", "%q is here twice", w.text)
 		} else {
 			seen[w.text], once = true, append(once, d)
 		}

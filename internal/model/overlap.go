@@ -18,10 +18,10 @@ const (
 	hexBytes int16 = -4 // any number of them
 )
 
-// agree reports whether some byte matches both elements.
+// bytesAgree reports whether some byte matches both elements.
 // It may say yes where no key is both, never no where one is: a report is then a false alarm, and
 // not a key that two rows share.
-func agree(a, b int16) bool {
+func bytesAgree(a, b int16) bool {
 	if a < 0 {
 		a, b = b, a
 	}
@@ -34,27 +34,27 @@ func agree(a, b int16) bool {
 	return a == b
 }
 
-// many reports whether a part of a pattern stands for any number of bytes.
-func many(p int16) bool { return p == anyBytes || p == hexBytes }
+// isMany reports whether a part of a pattern stands for any number of bytes.
+func isMany(p int16) bool { return p == anyBytes || p == hexBytes }
 
-// patterns returns the patterns of a template: one with its optional tail and one without.
+// allPatterns returns the patterns of a template: one with its optional tail and one without.
 // A name whose value is fixed counts as that value. The leaf name of a set is hexadecimal.
-func (t *Template) patterns(fixed map[string]string) []pattern {
-	out := []pattern{t.pattern(t.parts, fixed)}
+func (t *Template) allPatterns(fixed map[string]string) []pattern {
+	out := []pattern{t.patternOf(t.parts, fixed)}
 	if t.tail < len(t.parts) {
-		out = append(out, t.pattern(t.parts[:t.tail], fixed))
+		out = append(out, t.patternOf(t.parts[:t.tail], fixed))
 	}
 	return out
 }
 
-// pattern is the shape of the texts that a template makes: literals and fixed names as they are, at
+// patternOf is the shape of the texts that a template makes: literals and fixed names as they are, at
 // least one byte for every other name.
-func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
+func (t *Template) patternOf(parts []part, fixed map[string]string) pattern {
 	var out pattern
 	for _, p := range parts {
 		text := p.literal
 		if p.slot >= 0 {
-			text = t.cased(fixed[t.names[p.slot]])
+			text = t.caseText(fixed[t.names[p.slot]])
 		}
 		switch {
 		case p.slot < 0 || text != "":
@@ -70,10 +70,10 @@ func (t *Template) pattern(parts []part, fixed map[string]string) pattern {
 	return out
 }
 
-// meet reports whether some key matches both patterns. It visits the pairs of places in the
+// patternsMeet reports whether some key matches both patterns. It visits the pairs of places in the
 // two patterns that the same bytes lead to, so its time is the product of their lengths, however many names
 // they have. agree says which elements have a byte in common.
-func meet(a, b pattern, agree func(a, b int16) bool) bool {
+func patternsMeet(a, b pattern, agree func(a, b int16) bool) bool {
 	width := len(b) + 1
 	seen := make([]bool, (len(a)+1)*width)
 	todo := []int{0}
@@ -89,7 +89,7 @@ func meet(a, b pattern, agree func(a, b int16) bool) bool {
 		if i == len(a) && j == len(b) {
 			return true
 		}
-		manyA, manyB := i < len(a) && many(a[i]), j < len(b) && many(b[j])
+		manyA, manyB := i < len(a) && isMany(a[i]), j < len(b) && isMany(b[j])
 		if manyA {
 			visit(i+1, j)
 		}
@@ -115,7 +115,7 @@ func meet(a, b pattern, agree func(a, b int16) bool) bool {
 // It is what makes a check of all pairs cheap.
 func beginApart(a, b *Entity) bool {
 	for i, k := range a.PrimaryKey() {
-		x, y := k.Template.begin(), b.PrimaryKey()[i].Template.begin()
+		x, y := k.Template.firstText(), b.PrimaryKey()[i].Template.firstText()
 		if n := min(len(x), len(y)); x[:n] != y[:n] {
 			return true
 		}
@@ -177,7 +177,7 @@ func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
 		}
 		back := []byte(last.literal)
 		slices.Reverse(back)
-		out = append(out, []string{string(rune('0'+i)) + k.Template.begin()}, []string{string(rune('a'+i)) + string(back)})
+		out = append(out, []string{string(rune('0'+i)) + k.Template.firstText()}, []string{string(rune('a'+i)) + string(back)})
 	}
 	for i := range e.Where {
 		if listed := e.Where[i].Listed(); whereToo && of != nil && len(listed) > 0 && sameField(e.Where[i].Field, of) {
@@ -187,8 +187,8 @@ func (e *Entity) tellingTexts(of *Field, whereToo bool) (out [][]string) {
 	return append(out, []string{"="})
 }
 
-// begin returns the text with which every key that the template makes begins.
-func (t *Template) begin() string {
+// firstText returns the text with which every key that the template makes begins.
+func (t *Template) firstText() string {
 	if t.tail == 0 || t.parts[0].slot >= 0 {
 		return ""
 	}
@@ -198,8 +198,8 @@ func (t *Template) begin() string {
 // keyCases reports whether rows of the two entities can have the same key, given the values
 // to which their wheres limit names in it.
 func keyCases(a, b *Entity, rule textRule) bool {
-	return !beginApart(a, b) && slices.ContainsFunc(fixings(a, maxFixings), func(fa map[string]string) bool {
-		return slices.ContainsFunc(fixings(b, maxFixings), func(fb map[string]string) bool { return sameKey(a, b, fa, fb, rule) })
+	return !beginApart(a, b) && slices.ContainsFunc(listFixings(a, maxFixings), func(fa map[string]string) bool {
+		return slices.ContainsFunc(listFixings(b, maxFixings), func(fb map[string]string) bool { return sameKey(a, b, fa, fb, rule) })
 	})
 }
 
@@ -216,9 +216,9 @@ func sameKey(a, b *Entity, fixedA, fixedB map[string]string, rule textRule) bool
 
 // keysMeet reports whether the two templates, in which some names are fixed, can make the same key.
 func keysMeet(a, b *Template, fixedA, fixedB map[string]string, rule textRule) bool {
-	for _, pa := range a.patterns(fixedA) {
-		for _, pb := range b.patterns(fixedB) {
-			if meet(pa, pb, rule(a, b)) {
+	for _, pa := range a.allPatterns(fixedA) {
+		for _, pb := range b.allPatterns(fixedB) {
+			if patternsMeet(pa, pb, rule(a, b)) {
 				return true
 			}
 		}
@@ -230,7 +230,7 @@ func keysMeet(a, b *Template, fixedA, fixedB map[string]string, rule textRule) b
 type textRule func(a, b *Template) func(x, y int16) bool
 
 // anyTexts are all that are not empty, as applications may write them.
-func anyTexts(_, _ *Template) func(x, y int16) bool { return agree }
+func anyTexts(_, _ *Template) func(x, y int16) bool { return bytesAgree }
 
 // escapedTexts are those without a separator of either template, as commands and weir write them.
 func escapedTexts(a, b *Template) func(x, y int16) bool {
@@ -239,13 +239,13 @@ func escapedTexts(a, b *Template) func(x, y int16) bool {
 			x, y = y, x
 		}
 		separator := x >= 0 && x < int16(len(a.separators)) && (a.separators[x] || b.separators[x])
-		return agree(x, y) && (y >= 0 || !separator)
+		return bytesAgree(x, y) && (y >= 0 || !separator)
 	}
 }
 
-// fixed returns the names whose value the entity's where fixes, with the text that a key
+// fixedNames returns the names whose value the entity's where fixes, with the text that a key
 // holds for them.
-func (e *Entity) fixed() map[string]string {
+func (e *Entity) fixedNames() map[string]string {
 	out := map[string]string{}
 	for _, t := range e.Where {
 		if listed := t.Listed(); len(listed) == 1 {
@@ -255,9 +255,9 @@ func (e *Entity) fixed() map[string]string {
 	return out
 }
 
-// exclude reports whether no row can pass both wheres, because no value of some field passes
+// testsExclude reports whether no row can pass both wheres, because no value of some field passes
 // the tests of both.
-func exclude(a, b []Test) bool {
+func testsExclude(a, b []Test) bool {
 	for i := range a {
 		for j := range b {
 			if sameField(a[i].Field, b[j].Field) && slices.Concat(a[i].Is, b[j].Is).Empty() {

@@ -66,9 +66,9 @@ func (p *Problems) Error() string {
 // mostOfKind is how many problems of a kind are listed, so that one mistake does not hide others.
 const mostOfKind = 10
 
-// sorted returns the problems in the order of the file, without duplicates. Of a kind it has the first mostOfKind, and how many more
+// sortProblems returns the problems in the order of the file, without duplicates. Of a kind it has the first mostOfKind, and how many more
 // there are at the place of the next one.
-func sorted(list []Problem) []Problem {
+func sortProblems(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Message, b.Message))
 	})

@@ -32,29 +32,29 @@ type pos struct{ line, column int }
 // report, and nothing else sets it.
 var reported = func() {}
 
-// report adds a problem, which is a flaw. It drops the problem if there are maxProblems already.
-func (r *reader) report(at pos, hint, format string, args ...any) {
+// addFlaw adds a problem, which is a flaw. It drops the problem if there are maxProblems already.
+func (r *reader) addFlaw(at pos, hint, format string, args ...any) {
 	r.flaws++
-	r.remark(at, hint, format, args...)
+	r.addRemark(at, hint, format, args...)
 }
 
-// remark is report for what is compiled all the same, so that checks find more in it.
-func (r *reader) remark(at pos, hint, format string, args ...any) {
-	r.note(&r.problems, Error, at, hint, format, args...)
+// addRemark is addFlaw for what is compiled all the same, so that checks find more in it.
+func (r *reader) addRemark(at pos, hint, format string, args ...any) {
+	r.addTo(&r.problems, Error, at, hint, format, args...)
 }
 
-// warn adds a warning, which no program but lint looks at.
-func (r *reader) warn(at pos, hint, format string, args ...any) {
-	r.note(&r.warnings, Warning, at, hint, format, args...)
+// addWarning adds a warning, which no program but lint looks at.
+func (r *reader) addWarning(at pos, hint, format string, args ...any) {
+	r.addTo(&r.warnings, Warning, at, hint, format, args...)
 }
 
-// cost adds a note of what is legal, and costs more than it seems.
-func (r *reader) cost(at pos, hint, format string, args ...any) {
-	r.note(&r.warnings, Note, at, hint, format, args...)
+// addCost adds a note of what is legal, and costs more than it seems.
+func (r *reader) addCost(at pos, hint, format string, args ...any) {
+	r.addTo(&r.warnings, Note, at, hint, format, args...)
 }
 
-// note adds to one of the lists, unless it is full.
-func (r *reader) note(list *[]Problem, is Severity, at pos, hint, format string, args ...any) {
+// addTo adds to one of the lists, unless it is full.
+func (r *reader) addTo(list *[]Problem, is Severity, at pos, hint, format string, args ...any) {
 	reported()
 	if len(*list) < maxProblems {
 		*list = append(*list, Problem{Severity: is, File: r.file, Line: max(at.line, 1), Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint, kind: format})
@@ -70,7 +70,7 @@ func (r *reader) refuseUnknown(w word, known []string, format string, args ...an
 	if len(r.problems) < maxHinted {
 		hint = hintFor(w.text, known)
 	}
-	r.report(w.pos, hint, format, args...)
+	r.addFlaw(w.pos, hint, format, args...)
 	return true
 }
 
@@ -81,8 +81,8 @@ type word struct {
 	pos
 }
 
-// given reports whether there is a word.
-func (w word) given() bool { return w.line > 0 }
+// isGiven reports whether there is a word.
+func (w word) isGiven() bool { return w.line > 0 }
 
 // node is a value of the file with its place. y is nil if there is no value.
 type node struct {
@@ -90,8 +90,8 @@ type node struct {
 	y *yaml.Node
 }
 
-// given reports whether there is a value that is not null.
-func (n node) given() bool { return n.y != nil && n.y.ShortTag() != "!!null" }
+// isGiven reports whether there is a value that is not null.
+func (n node) isGiven() bool { return n.y != nil && n.y.ShortTag() != "!!null" }
 
 // pos is where the value begins, the zero pos for none.
 func (n node) pos() pos {
@@ -110,10 +110,10 @@ func (n node) isEmpty() bool { return (n.isMap() || n.isList()) && len(n.y.Conte
 // isList reports whether the node is a list.
 func (n node) isList() bool { return n.y != nil && n.y.Kind == yaml.SequenceNode }
 
-// is describes the value in words, for messages.
-func (n node) is() string {
+// describe describes the value in words, for messages.
+func (n node) describe() string {
 	switch {
-	case !n.given():
+	case !n.isGiven():
 		return "nothing"
 	case n.isMap() && n.isEmpty():
 		return "an empty map"
@@ -129,38 +129,38 @@ func (n node) is() string {
 	return fmt.Sprintf("%.40q", n.y.Value)
 }
 
-// wrong reports that a value is not of the kind that is wanted.
-func (n node) wrong(what, want string) {
-	is := n.is()
+// reportWrong reports that a value is not of the kind that is wanted.
+func (n node) reportWrong(what, want string) {
+	is := n.describe()
 	if n.isList() && strings.Contains(want, "list") {
 		is = fmt.Sprintf("a list of %d", len(n.y.Content))
 	}
-	n.r.report(n.pos(), "", "%s must be %s, not %s", what, want, is)
+	n.r.addFlaw(n.pos(), "", "%s must be %s, not %s", what, want, is)
 }
 
-// word returns the text of a scalar. It reports any other value.
-func (n node) word(what string) word {
-	if !n.given() || n.y.Kind != yaml.ScalarNode || n.y.Value == "" {
-		n.wrong(what, "a word")
+// readWord returns the text of a scalar. It reports any other value.
+func (n node) readWord(what string) word {
+	if !n.isGiven() || n.y.Kind != yaml.ScalarNode || n.y.Value == "" {
+		n.reportWrong(what, "a word")
 		return word{}
 	}
 	return word{n.y.Value, n.pos()}
 }
 
-// words returns a list of words. A single word counts as a list of one.
-func (n node) words(what string) []word {
+// readWords returns a list of words. A single word counts as a list of one.
+func (n node) readWords(what string) []word {
 	var out []word
-	for _, e := range n.elements() {
-		if w := e.word(what); w.given() {
+	for _, e := range n.listElements() {
+		if w := e.readWord(what); w.isGiven() {
 			out = append(out, w)
 		}
 	}
 	return out
 }
 
-// elements returns the elements of a list. Any other value counts as its only element.
+// listElements returns the elements of a list. Any other value counts as its only element.
 // So a key of the language may be written as a list or as its only element.
-func (n node) elements() []node {
+func (n node) listElements() []node {
 	if !n.isList() {
 		return []node{n}
 	}
@@ -177,22 +177,22 @@ type entry struct {
 	value node
 }
 
-// entries returns the entries of a map in the order of the file. It reports a name that
+// readEntries returns the entries of a map in the order of the file. It reports a name that
 // occurs twice and leaves its second entry out.
-func (n node) entries(what string) []entry {
+func (n node) readEntries(what string) []entry {
 	if !n.isMap() {
-		n.wrong(what, "a map of names to values")
+		n.reportWrong(what, "a map of names to values")
 		return nil
 	}
 	var out []entry
 	first := map[string]int{}
 	for i := 0; i+1 < len(n.y.Content); i += 2 {
-		name := node{n.r, n.y.Content[i]}.word("a name in " + what)
-		if !name.given() {
+		name := node{n.r, n.y.Content[i]}.readWord("a name in " + what)
+		if !name.isGiven() {
 			continue
 		}
 		if line, twice := first[name.text]; twice {
-			n.r.report(name.pos, fmt.Sprintf("it stands in line %d", line), "%q is here twice", name.text)
+			n.r.addFlaw(name.pos, fmt.Sprintf("it stands in line %d", line), "%q is here twice", name.text)
 			continue
 		}
 		first[name.text] = name.line
@@ -201,8 +201,8 @@ func (n node) entries(what string) []entry {
 	return out
 }
 
-// keys are the names in a map, none of any other value.
-func (n node) keys() (out []string) {
+// listKeys are the names in a map, none of any other value.
+func (n node) listKeys() (out []string) {
 	for i := 0; n.isMap() && i < len(n.y.Content); i += 2 {
 		out = append(out, n.y.Content[i].Value)
 	}
@@ -216,21 +216,21 @@ type fields struct {
 	has   map[string]node
 }
 
-// fields reads a map with certain keys, which messages call by its noun, and reports other keys. An empty section of the
+// readFields reads a map with certain keys, which messages call by its noun, and reports other keys. An empty section of the
 // model counts as absent.
-func (n node) fields(noun string, keys []string) fields {
+func (n node) readFields(noun string, keys []string) fields {
 	f := fields{node: n, shape: noun, has: map[string]node{}}
-	for _, e := range n.entries(article(noun)) {
-		unknown := n.r.refuseUnknown(e.name, keys, "%s has no %q", article(noun), e.name.text)
-		if !unknown && (noun != "model" || e.name.text == noun || e.value.given()) {
+	for _, e := range n.readEntries(withArticle(noun)) {
+		unknown := n.r.refuseUnknown(e.name, keys, "%s has no %q", withArticle(noun), e.name.text)
+		if !unknown && (noun != "model" || e.name.text == noun || e.value.isGiven()) {
 			f.has[e.name.text] = e.value
 		}
 	}
 	return f
 }
 
-// article is a noun with its article, for messages.
-func article(noun string) string {
+// withArticle is a noun with its article, for messages.
+func withArticle(noun string) string {
 	if noun == "entity" || noun == "index" || noun == "attribute" || noun == "each" {
 		return "an " + noun
 	}
@@ -240,46 +240,48 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-// what names the value under a key, for messages.
-func (f fields) what(key string) string { return fmt.Sprintf("%q of %s", key, article(f.shape)) }
+// describeKey names the value under a key, for messages.
+func (f fields) describeKey(key string) string {
+	return fmt.Sprintf("%q of %s", key, withArticle(f.shape))
+}
 
-// missing reports that one of some keys is missing or empty, in a map that has another key beside it if that is given. A
+// reportMissing reports that one of some keys is missing or empty, in a map that has another key beside it if that is given. A
 // value that is no map at all was reported.
-func (f fields) missing(beside, hint string, keys ...string) {
-	of := article(f.shape)
+func (f fields) reportMissing(beside, hint string, keys ...string) {
+	of := withArticle(f.shape)
 	if beside != "" {
 		of += fmt.Sprintf(" with %q", beside)
 	}
 	if f.isMap() {
-		f.r.report(f.at(keys[0]), hint, "%s needs %s", of, quotedOr(keys))
+		f.r.addFlaw(f.placeOf(keys[0]), hint, "%s needs %s", of, quotedOr(keys))
 	}
 }
 
-// said reports whether the map has a key.
-func (f fields) said(key string) bool { return f.has[key].y != nil }
+// hasKey reports whether the map has a key.
+func (f fields) hasKey(key string) bool { return f.has[key].y != nil }
 
-// at is the place of the value under a key, or of the map if it does not have the key.
-func (f fields) at(key string) pos {
+// placeOf is the place of the value under a key, or of the map if it does not have the key.
+func (f fields) placeOf(key string) pos {
 	if n, ok := f.has[key]; ok {
 		return n.pos()
 	}
 	return f.pos()
 }
 
-// flag returns a boolean. YAML's other words for booleans, such as yes and on, are texts here (YAML 1.2).
-func (n node) flag(what string) bool {
+// readFlag returns a boolean. YAML's other words for booleans, such as yes and on, are texts here (YAML 1.2).
+func (n node) readFlag(what string) bool {
 	if n.y.ShortTag() != "!!bool" {
-		n.wrong(what, "true or false")
+		n.reportWrong(what, "true or false")
 		return false
 	}
 	return strings.EqualFold(n.y.Value, "true")
 }
 
-// number returns an integer, -1 for one outside the range, which it reports.
-func (n node) number(what string, low, high int) int {
+// readNumber returns an integer, -1 for one outside the range, which it reports.
+func (n node) readNumber(what string, low, high int) int {
 	i, err := strconv.Atoi(n.y.Value)
 	if n.y.ShortTag() != "!!int" || err != nil || i < low || i > high {
-		n.wrong(what, fmt.Sprintf("a whole number from %d to %d", low, high))
+		n.reportWrong(what, fmt.Sprintf("a whole number from %d to %d", low, high))
 		return -1
 	}
 	return i

@@ -9,9 +9,9 @@ import (
 	"weir/internal/seq"
 )
 
-// recipe says how a tally reaches a row of whose key its source rows say some names alone: a group of what they say, which the
+// suggestRecipe says how a tally reaches a row of whose key its source rows say some names alone: a group of what they say, which the
 // row follows. It is "" where a group has no such value.
-func (t *Tally) recipe(c *compiler, source *Entity, says []string) string {
+func (t *Tally) suggestRecipe(c *compiler, source *Entity, says []string) string {
 	d, value := t.decl, t.Kind.Keyword
 	if len(d.Of.of) != 1 || t.Hidden || t.IsSet() {
 		return ""
@@ -22,7 +22,7 @@ func (t *Tally) recipe(c *compiler, source *Entity, says []string) string {
 			key string
 			n   int
 		}{{"round", d.Round}, {"max", d.Max}} {
-			if d.said(option.key) {
+			if d.hasKey(option.key) {
 				value += fmt.Sprintf(", %s: %d", option.key, option.n)
 			}
 		}

@@ -112,15 +112,15 @@ func (e *Entity) ExpiresMade() bool {
 
 // definition is what decides the value on rows that weir makes.
 func (c *Computed) definition() (x defined) {
-	x.add("plus", c.Plus.String())
-	x.within("from", c.From.definition())
+	x.addLine("plus", c.Plus.String())
+	x.addWithin("from", c.From.definition())
 	if c.Bucket != nil {
-		x.add("begin", string(c.Bucket.Unit), c.Bucket.rules)
+		x.addLine("begin", string(c.Bucket.Unit), c.Bucket.rules)
 	}
 	if c.By != nil {
-		x.add("by", c.By.Name)
+		x.addLine("by", c.By.Name)
 		for _, w := range slices.Sorted(maps.Keys(c.Each)) {
-			x.add("each", w, c.Each[w].String())
+			x.addLine("each", w, c.Each[w].String())
 		}
 	}
 	return x

@@ -65,30 +65,30 @@ type searchDecl struct {
 // compileSearches compiles the searches.
 func (c *compiler) compileSearches() {
 	for _, d := range c.decl.Search {
-		s := &Search{Name: d.name.text, Of: c.entity(d.Of), decl: d}
+		s := &Search{Name: d.name.text, Of: c.findEntity(d.Of), decl: d}
 		if s.Of == nil {
 			continue
 		}
-		s.Where = c.tests(s.Of, d.Where, false)
-		s.Text, s.Filters, s.Sorts = c.fields(s, "text", d.Text), c.fields(s, "filters", d.Filters), c.fields(s, "sorts", d.Sorts)
+		s.Where = c.compileTests(s.Of, d.Where, false)
+		s.Text, s.Filters, s.Sorts = c.resolveFields(s, "text", d.Text), c.resolveFields(s, "filters", d.Filters), c.resolveFields(s, "sorts", d.Sorts)
 		s.Of.Search = append(s.Of.Search, s)
 		c.Searches = append(c.Searches, s)
 	}
 }
 
-// fields resolves a list of names, each once.
+// resolveFields resolves a list of names, each once.
 // The order is that of the file. Names that do not exist are reported and left out.
-func (c *compiler) fields(s *Search, key string, ws []word) (out []*Field) {
+func (c *compiler) resolveFields(s *Search, key string, ws []word) (out []*Field) {
 	for _, w := range reportTwice(c, ws) {
-		if f := suits(c, s.decl, key, w, c.field(s.Of, w)); f != nil {
+		if f := checkType(c, s.decl, key, w, c.findField(s.Of, w)); f != nil {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-// search returns the search index that the file names. It reports an unknown name.
-func (c *compiler) search(w word) *Search {
+// findSearch returns the search index that the file names. It reports an unknown name.
+func (c *compiler) findSearch(w word) *Search {
 	c.refuseUnknown(w, seq.Map(c.decl.Search, func(d *searchDecl) string { return d.name.text }), "there is no search index %q", w.text)
 	return seq.Find(c.Searches, func(s *Search) bool { return s.Name == w.text })
 }

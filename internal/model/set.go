@@ -12,8 +12,8 @@ import (
 // rows over which a long set is spread.
 const Leaf = "leaf"
 
-// spread marks the entity as one whose rows weir makes to hold a set.
-func (c *compiler) spread(e *Entity) {
+// markSpread marks the entity as one whose rows weir makes to hold a set.
+func (c *compiler) markSpread(e *Entity) {
 	e.Derived = true
 	for _, k := range e.PrimaryKey() {
 		k.Template.set = true
@@ -113,16 +113,16 @@ func checkSets(c *compiler, t *Tally) {
 	}
 	c.setAlone(t, at)
 	if e.leafTemplate() == nil {
-		c.report(at, "end its sort key with [#{"+Leaf+"}]", "a long set is spread over rows, and the key of %s has no place for their names", e.Name)
+		c.addFlaw(at, "end its sort key with [#{"+Leaf+"}]", "a long set is spread over rows, and the key of %s has no place for their names", e.Name)
 		return
 	}
 	if k := e.PrimaryKey()[0].Template; k.Slot(Leaf) >= 0 {
-		c.report(at, "", "{%s} belongs into the sort key of %s alone", Leaf, e.Name)
+		c.addFlaw(at, "", "{%s} belongs into the sort key of %s alone", Leaf, e.Name)
 	}
 	c.setNames(t, at)
 	for _, o := range e.Table.Entities {
-		if o != e && !c.broken[o] && !c.both(o, e) && keyCases(e, o, anyTexts) {
-			c.report(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", t.Name, o.Name)
+		if o != e && !c.broken[o] && !c.anyReported(o, e) && keyCases(e, o, anyTexts) {
+			c.addFlaw(at, "give the key of "+e.Name+" a prefix of its own", "%s can make the key of a row of %s, and would overwrite it", t.Name, o.Name)
 		}
 	}
 }
@@ -134,13 +134,13 @@ func (c *compiler) setAlone(t *Tally, at pos) {
 	e := t.Target
 	switch {
 	case len(e.Values) > 1:
-		c.report(at, "derive it onto an entity of its own", "%s holds a set, and rows of a set carry no other value", e.Name)
+		c.addFlaw(at, "derive it onto an entity of its own", "%s holds a set, and rows of a set carry no other value", e.Name)
 	case len(e.MadeBy) > 0:
-		c.report(at, "derive the set onto an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
+		c.addFlaw(at, "derive the set onto an entity of its own", "rows of %s are made by %s too", e.Name, e.MadeBy[0].Name)
 	case len(e.Attributes) > 0:
-		c.report(at, "leave the attributes of "+e.Name+" out", "a row of a set has its key and %s, nothing else", t.Attr)
+		c.addFlaw(at, "leave the attributes of "+e.Name+" out", "a row of a set has its key and %s, nothing else", t.Attr)
 	case len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Follows)+len(e.Search)+len(e.Subscribes) > 0:
-		c.report(at, "derive from the rows that the set is made of", "nothing can be derived from rows of %s: how many there are says nothing", e.Name)
+		c.addFlaw(at, "derive from the rows that the set is made of", "nothing can be derived from rows of %s: how many there are says nothing", e.Name)
 	}
 }
 
@@ -150,12 +150,12 @@ func (c *compiler) setNames(t *Tally, at pos) {
 	e := t.Target
 	tmpl := e.leafTemplate()
 	for _, name := range tmpl.Names()[:len(tmpl.names)-1] {
-		if len(e.listed(name)) == 0 {
-			c.report(at, "where: {"+name+": [VALUES]}, or put it into the partition key", "{%s} in the sort key of %s could be anything, also what ends like the name of a row of the set", name, e.Name)
+		if len(e.listedValues(name)) == 0 {
+			c.addFlaw(at, "where: {"+name+": [VALUES]}, or put it into the partition key", "{%s} in the sort key of %s could be anything, also what ends like the name of a row of the set", name, e.Name)
 		}
 	}
 	var keys []string
-	for _, fixed := range fixings(e, maxCases) {
+	for _, fixed := range listFixings(e, maxCases) {
 		if key, ok := tmpl.Build(func(name string) string { return fixed[name] }); ok {
 			keys = append(keys, key)
 		}
@@ -163,22 +163,22 @@ func (c *compiler) setNames(t *Tally, at pos) {
 	for _, a := range keys {
 		for _, b := range keys {
 			if strings.HasPrefix(b, a+e.leafBorder()) {
-				c.report(at, "", "the sort key %s of %s looks like a row of the set %s", b, e.Name, a)
+				c.addFlaw(at, "", "the sort key %s of %s looks like a row of the set %s", b, e.Name, a)
 			}
 		}
 	}
 }
 
-// listed returns the values to which the entity's where limits a name in the key, none if
+// listedValues returns the values to which the entity's where limits a name in the key, none if
 // it sets no limit.
-func (e *Entity) listed(name string) []value.Value {
+func (e *Entity) listedValues(name string) []value.Value {
 	t := seq.Find(e.keyTests(), func(t Test) bool { return t.Field.Name == name })
 	return t.Listed()
 }
 
-// fixings returns the combinations of values that an entity's where allows for the names of
+// listFixings returns the combinations of values that an entity's where allows for the names of
 // its key. It leaves out a name with which there were more than most.
-func fixings(e *Entity, most int) []map[string]string {
+func listFixings(e *Entity, most int) []map[string]string {
 	out := []map[string]string{{}}
 	for _, t := range e.keyTests() {
 		listed := t.Listed()

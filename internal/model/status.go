@@ -11,7 +11,7 @@ import (
 // statusKind derives a status: an attribute that moves along its enum in steps.
 var statusKind = kind{
 	keys: []string{"steps"}, declare: func() derivation { return &stepsDecl{} },
-	compile: func(c *compiler) { eachOf(c, c.Statuses, (*compiler).steps) },
+	compile: func(c *compiler) { eachOf(c, c.Statuses, (*compiler).compileStages) },
 	check:   func(c *compiler) { eachOf(c, c.Statuses, checkStatus, checkStages) },
 }
 
@@ -111,7 +111,7 @@ func (s *Status) inputs() (all []reading) {
 	}
 	s.Input = Input{Derivation: s.Name, Fields: []*Field{s.Target.Field(s.Attr.Name)}}
 	for _, st := range s.Stages {
-		st.Input = Input{Derivation: s.Name, Where: st.Where, Fields: assigned(st.To, st.Set)}
+		st.Input = Input{Derivation: s.Name, Where: st.Where, Fields: assignedFields(st.To, st.Set)}
 		add(st.Source, &st.Input, st.decl.name.pos)
 		if st.List == nil {
 			continue
@@ -119,7 +119,7 @@ func (s *Status) inputs() (all []reading) {
 		st.Input.Fields = append(st.Input.Fields, st.Who)
 		s.Input.Fields = append(s.Input.Fields, s.Target.Field(st.List.Name))
 		if o := st.List.Others; o != nil {
-			s.Input.Fields = append(s.Input.Fields, assigned(o.Key)...)
+			s.Input.Fields = append(s.Input.Fields, assignedFields(o.Key)...)
 			o.Input = Input{Derivation: o.Name, Fields: append(slices.Clone(o.Links), o.Field)}
 			add(o.Of, &o.Input, pos{})
 		}
@@ -140,7 +140,7 @@ type stepsDecl struct {
 func (d *stepsDecl) enter(c *compiler, e *Entity) {
 	a := e.Attribute(d.attr.text)
 	if a == nil || len(a.Enum) == 0 {
-		c.report(d.attr.pos, "declare it: "+d.attr.text+": {type: string, enum: [first, next, …]}",
+		c.addFlaw(d.attr.pos, "declare it: "+d.attr.text+": {type: string, enum: [first, next, …]}",
 			"%s.%s moves along the words of its enum, and has none: the application writes it too", e.Name, d.attr.text)
 		return
 	}
@@ -182,22 +182,22 @@ func (c *compiler) compileReadings() {
 	for _, e := range c.Entities {
 		for _, a := range e.Attributes {
 			if len(a.decl.Legacy)+len(a.decl.After) > 0 {
-				a.Reading = c.reading(e, a)
+				a.Reading = c.compileReading(e, a)
 			}
-			if a.decl.Else.given() {
-				a.Others = c.others(e, a)
+			if a.decl.Else.isGiven() {
+				a.Others = c.compileOthers(e, a)
 			}
 		}
 	}
 }
 
-// reading compiles how words of older applications are read: those that legacy translates, and
+// compileReading compiles how words of older applications are read: those that legacy translates, and
 // the one that holds once a time has passed.
-func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
+func (c *compiler) compileReading(e *Entity, a *Attribute) *Reading {
 	d, r := a.decl, &Reading{Legacy: map[string]string{}}
 	for _, p := range d.Legacy {
 		if slices.Contains(a.Enum, p.name.text) {
-			c.report(p.name.pos, "leave one of them out", "%q is a word of today, by the enum of %s, and of an older application", p.name.text, a.Name)
+			c.addFlaw(p.name.pos, "leave one of them out", "%q is a word of today, by the enum of %s, and of an older application", p.name.text, a.Name)
 		}
 		if c.oneOf(a, p.value) {
 			r.Legacy[p.name.text] = p.value.text
@@ -205,7 +205,7 @@ func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
 	}
 	for _, p := range d.After {
 		if c.oneOf(a, p.value) {
-			r.After, r.Late = suits(c, d, "after", p.name, c.fieldFor(e, p.name, a.Hidden)), p.value.text
+			r.After, r.Late = checkType(c, d, "after", p.name, c.fieldFor(e, p.name, a.Hidden)), p.value.text
 		}
 	}
 	return r
@@ -213,31 +213,31 @@ func (c *compiler) reading(e *Entity, a *Attribute) *Reading {
 
 // oneOf reports a word that the attribute's enum does not have.
 func (c *compiler) oneOf(a *Attribute, w word) bool {
-	return w.given() && !c.refuseUnknown(w, a.Enum, "%s is never %q", a.Name, w.text)
+	return w.isGiven() && !c.refuseUnknown(w, a.Enum, "%s is never %q", a.Name, w.text)
 }
 
 // attributeOf returns the attribute that the file names. It reports one that is not declared, and returns nil.
 func (c *compiler) attributeOf(e *Entity, w word) *Attribute {
 	if e.HasFormula(w.text) {
-		c.report(w.pos, "name an attribute that rows have", "%s.%s is computed when it is read, and cannot stand here", e.Name, w.text)
+		c.addFlaw(w.pos, "name an attribute that rows have", "%s.%s is computed when it is read, and cannot stand here", e.Name, w.text)
 		return nil
 	}
 	c.refuseUnknown(w, e.attributeNames(), "%s has no attribute %q", e.Name, w.text)
 	return e.Attribute(w.text)
 }
 
-// others compiles where a list comes from for rows that have none: from rows of another entity,
+// compileOthers compiles where a list comes from for rows that have none: from rows of another entity,
 // one for each value, found by the list's row.
-func (c *compiler) others(e *Entity, a *Attribute) *Others {
+func (c *compiler) compileOthers(e *Entity, a *Attribute) *Others {
 	d, before := a.decl, c.flaws
-	of, field := c.dotted(d.Else, c.field)
+	of, field := c.resolveDotted(d.Else, c.findField)
 	if field == nil {
 		return nil
 	}
 	o := &Others{Name: e.Name + "." + a.Name, On: e, Of: of, Field: field}
 	rest := slices.DeleteFunc(of.KeyNames(), func(name string) bool { return name == field.Name })
 	if len(rest) == len(of.KeyNames()) && !c.broken[of] {
-		c.report(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
+		c.addFlaw(d.Else.pos, "", "%s must be a name in the key of %s, so that each value has one row", field.Name, of.Name)
 		return nil
 	}
 	if o.Key = c.assignsTo(of, rest, e, d.By, d.Else.pos, "by"); c.flaws > before {
@@ -247,50 +247,50 @@ func (c *compiler) others(e *Entity, a *Attribute) *Others {
 	return o
 }
 
-// dotted resolves Entity.field, the field by take. It reports what does not exist.
+// resolveDotted resolves Entity.field, the field by take. It reports what does not exist.
 // w is taken apart at its first dot, so fields may have dots in their names and entities may not.
-func (c *compiler) dotted(w word, take func(*Entity, word) *Field) (*Entity, *Field) {
+func (c *compiler) resolveDotted(w word, take func(*Entity, word) *Field) (*Entity, *Field) {
 	name, field, _ := strings.Cut(w.text, ".")
-	e := c.entity(word{name, w.pos})
+	e := c.findEntity(word{name, w.pos})
 	return e, take(e, word{field, w.pos})
 }
 
-// steps compiles the stages of a status. They come in the order of the enum, whatever the order of the file.
-func (c *compiler) steps(s *Status) {
+// compileStages compiles the stages of a status. They come in the order of the enum, whatever the order of the file.
+func (c *compiler) compileStages(s *Status) {
 	for _, d := range s.decl.Steps {
-		if st := c.stage(s, d); st != nil {
+		if st := c.compileStage(s, d); st != nil {
 			s.Stages = append(s.Stages, st)
 		}
 	}
 	slices.SortStableFunc(s.Stages, func(x, y *Stage) int { return cmp.Compare(x.Rank, y.Rank) })
 }
 
-// stage compiles one stage, nil after a problem.
+// compileStage compiles one stage, nil after a problem.
 // A stage without each that sets attributes reads all its source rows, and so gets a max of
 // maxReached if the model has none.
-func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
+func (c *compiler) compileStage(s *Status, d *stageDecl) *Stage {
 	st := &Stage{Status: s, decl: d, Word: d.name.text, Rank: slices.Index(s.Attr.Enum, d.name.text), Max: max(d.Max, 0)}
 	before := c.flaws
 	c.refuseUnknown(d.name, s.Attr.Enum, "%s is never %q", s.Name, d.name.text)
-	if st.Source = c.entity(d.When); st.Source == nil {
+	if st.Source = c.findEntity(d.When); st.Source == nil {
 		return nil
 	}
-	st.Where = c.tests(st.Source, d.Where, false)
-	st.To = c.assigns(s.Target, st.Source, d.To, d.When.pos, "to")
+	st.Where = c.compileTests(st.Source, d.Where, false)
+	st.To = c.resolveAssigns(s.Target, st.Source, d.To, d.When.pos, "to")
 	var orders word // a hidden field that chooses the row: attributes behind it would tell its order
 	for _, p := range d.Set {
 		hides := s.Target.Hides(p.name.text)
-		f := suits(c, d, "set", p.value, c.fieldFor(st.Source, p.value, hides))
+		f := checkType(c, d, "set", p.value, c.fieldFor(st.Source, p.value, hides))
 		if st.Source.Hides(p.value.text) {
 			orders = p.value
 		} else if !hides {
-			c.tells(st.Source, orders)
+			c.checkHidden(st.Source, orders)
 		}
 		c.attributeOf(s.Target, p.name)
 		st.Set = append(st.Set, Assign{p.name.text, Expr{Field: f}})
 	}
-	if d.Each.given() && d.Who.given() {
-		c.each(st, d)
+	if d.Each.isGiven() && d.Who.isGiven() {
+		c.compileEach(st, d)
 	} else if d.Max < 0 && len(st.Set) > 0 {
 		st.Max = maxReached
 	}
@@ -301,13 +301,13 @@ func (c *compiler) stage(s *Status, d *stageDecl) *Stage {
 	return st
 }
 
-// each compiles the list of a stage.
+// compileEach compiles the list of a stage.
 // The list of others is registered with their entity once, however many stages use it.
-func (c *compiler) each(st *Stage, d *stageDecl) {
+func (c *compiler) compileEach(st *Stage, d *stageDecl) {
 	target := st.Status.Target
-	st.List = suits(c, d, "each", d.Each, c.attributeOf(target, d.Each))
-	st.Who = suits(c, d, "who", d.Who, c.field(st.Source, d.Who))
-	c.tells(target, d.Each)
+	st.List = checkType(c, d, "each", d.Each, c.attributeOf(target, d.Each))
+	st.Who = checkType(c, d, "who", d.Who, c.findField(st.Source, d.Who))
+	c.checkHidden(target, d.Each)
 	if st.List != nil && st.List.Others != nil && !st.List.Others.Used {
 		o := st.List.Others
 		o.Used = true
@@ -315,18 +315,18 @@ func (c *compiler) each(st *Stage, d *stageDecl) {
 	}
 }
 
-// returns compiles the attributes that a query returns of the row it found.
-func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
+// compileReturns compiles the attributes that a query returns of the row it found.
+func (c *compiler) compileReturns(q *Query, d *queryDecl, of *Entity) {
 	for _, r := range d.Return {
 		out := Returned{Name: r.name.text}
 		switch {
-		case r.field.given():
-			out.Field = c.field(of, r.field)
-		case r.Size.given():
-			out.Size = suits(c, r, "size", r.Size, c.attributeOf(of, r.Size))
-			c.tells(of, r.Size)
-		case r.Distinct.given():
-			out.Distinct = c.counted(of, r)
+		case r.field.isGiven():
+			out.Field = c.findField(of, r.field)
+		case r.Size.isGiven():
+			out.Size = checkType(c, r, "size", r.Size, c.attributeOf(of, r.Size))
+			c.checkHidden(of, r.Size)
+		case r.Distinct.isGiven():
+			out.Distinct = c.compileCounted(of, r)
 		default:
 			c.flaws++
 		}
@@ -334,14 +334,14 @@ func (c *compiler) returns(q *Query, d *queryDecl, of *Entity) {
 	}
 }
 
-// counted compiles a count over a partition of the table itself, not of an index.
+// compileCounted compiles a count over a partition of the table itself, not of an index.
 // The partition must be fixed by what the query has found, so one answer reads one partition.
-func (c *compiler) counted(of *Entity, d *returnDecl) *Counted {
-	e, f := c.dotted(d.Distinct, c.field)
-	if suits(c, d, "distinct", d.Distinct, f) == nil {
+func (c *compiler) compileCounted(of *Entity, d *returnDecl) *Counted {
+	e, f := c.resolveDotted(d.Distinct, c.findField)
+	if checkType(c, d, "distinct", d.Distinct, f) == nil {
 		return nil
 	}
-	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.required(), of, d.By, d.Distinct.pos, "by")}
+	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.requiredNames(), of, d.By, d.Distinct.pos, "by")}
 }
 
 // checkReading reports an attribute that is shown differently from what is stored, if its declaration is inconsistent, or if
@@ -353,16 +353,16 @@ func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	}
 	at := d.name.pos
 	if len(a.Enum) == 0 {
-		c.report(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
+		c.addFlaw(at, "enum: [one, two]", "%s reads as other words than are stored, and has no enum of them", a.Name)
 	}
 	for _, k := range e.Keys {
 		if k.Template.Slot(a.Name) >= 0 {
-			c.report(at, "keep the key to words that are stored", "%s reads otherwise than it is stored, and the key %s holds what is stored", a.Name, k.Attr.Name)
+			c.addFlaw(at, "keep the key to words that are stored", "%s reads otherwise than it is stored, and the key %s holds what is stored", a.Name, k.Attr.Name)
 		}
 	}
-	for _, t := range c.tested(e) {
+	for _, t := range c.testedFields(e) {
 		if t.name == a.Name {
-			c.report(t.pos, "", "%s reads otherwise than it is stored, and %s would go by what is stored", a.Name, t.what)
+			c.addFlaw(t.pos, "", "%s reads otherwise than it is stored, and %s would go by what is stored", a.Name, t.what)
 		}
 	}
 }
@@ -373,9 +373,9 @@ type use struct {
 	pos
 }
 
-// tested returns the fields of an entity that a where, a filter or an order uses.
+// testedFields returns the fields of an entity that a where, a filter or an order uses.
 // Each has the place in the file that an error about it names.
-func (c *compiler) tested(e *Entity) (out []use) {
+func (c *compiler) testedFields(e *Entity) (out []use) {
 	add := func(what string, at pos, fields ...*Field) {
 		for _, f := range fields { // nothing of a computed attribute reads otherwise either
 			out = append(out, seq.Map(f.Names(), func(name string) use { return use{name, what, at} })...)
@@ -404,45 +404,45 @@ func checkStatus(c *compiler, s *Status) {
 	c.checkOpen(s.Target, at, "", "")
 	seen := map[string]string{}
 	for _, st := range s.Stages {
-		c.written(s, st, seen)
+		c.checkWritten(s, st, seen)
 	}
 	for _, name := range s.Attributes() {
-		c.settled(s, name, at)
+		c.checkSettled(s, name, at)
 	}
 }
 
-// written reports attributes that a stage cannot set.
+// checkWritten reports attributes that a stage cannot set.
 // Two stages that set one attribute would leave it open which of them counts.
-func (c *compiler) written(s *Status, st *Stage, seen map[string]string) {
+func (c *compiler) checkWritten(s *Status, st *Stage, seen map[string]string) {
 	for _, a := range st.Set {
 		at := placeOf(st.decl.Set, a.Name, pos{})
 		switch before, twice := seen[a.Name]; {
 		case a.Name == s.Attr.Name:
-			c.report(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
+			c.addFlaw(at, "leave it out", "%s is what moves, and set by its steps", a.Name)
 		case twice:
-			c.report(at, "one attribute for each", "%s is set by %s already", a.Name, before)
-		case clash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
-			c.report(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
+			c.addFlaw(at, "one attribute for each", "%s is set by %s already", a.Name, before)
+		case typesClash(a.Expr.Field.Type, s.Target.Attribute(a.Name).Type):
+			c.addFlaw(at, "", "%s is a %s, and %s.%s a %s", a.Name, s.Target.Attribute(a.Name).Type, st.Source.Name, a.Expr.Field.Name, a.Expr.Field.Type)
 		}
 		seen[a.Name] = st.Word
 	}
 }
 
-// settled reports an attribute that a status moves, but that must not change: it is part of
+// checkSettled reports an attribute that a status moves, but that must not change: it is part of
 // a key, tells which entity its row is, or is the table's TTL.
-func (c *compiler) settled(s *Status, name string, at pos) {
+func (c *compiler) checkSettled(s *Status, name string, at pos) {
 	for i, k := range s.Target.Keys {
 		if k.Template.Slot(name) >= 0 && (i < len(s.Target.PrimaryKey()) || !k.Template.Whole()) {
-			c.report(at, "make "+name+" itself the key attribute of an index", "the key %s of %s is made of %s, and nothing would write it again when that moves", k.Attr.Name, s.Target.Name, name)
+			c.addFlaw(at, "make "+name+" itself the key attribute of an index", "the key %s of %s is made of %s, and nothing would write it again when that moves", k.Attr.Name, s.Target.Name, name)
 		}
 	}
 	for _, t := range s.Target.Where {
 		if t.Field.Name == name {
-			c.report(at, "", "%s tells what %s is, and cannot move", name, s.Target.Name)
+			c.addFlaw(at, "", "%s tells what %s is, and cannot move", name, s.Target.Name)
 		}
 	}
 	if name == s.Target.Table.TTL {
-		c.report(at, "", "%s is the ttl of table %s", name, s.Target.Table.Name)
+		c.addFlaw(at, "", "%s is the ttl of table %s", name, s.Target.Table.Name)
 	}
 }
 
@@ -450,27 +450,27 @@ func (c *compiler) settled(s *Status, name string, at pos) {
 func checkStages(c *compiler, s *Status) {
 	for _, st := range s.Stages {
 		d := st.decl
-		c.fits(d.name.pos, s.Name, s.Target, st.To)
+		c.checkFits(d.name.pos, s.Name, s.Target, st.To)
 		if st.List == nil {
 			continue
 		}
 		for _, name := range st.Source.KeyNames() {
-			if name != st.Who.Name && !st.finds(name) {
-				c.report(d.name.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
+			if name != st.Who.Name && !st.usesField(name) {
+				c.addFlaw(d.name.pos, "", "several rows of %s can be for one element of %s: its key has %q besides", st.Source.Name, st.List.Name, name)
 			}
 		}
 	}
 }
 
-// finds reports whether the target's key uses this field of the source.
-func (st *Stage) finds(name string) bool {
+// usesField reports whether the target's key uses this field of the source.
+func (st *Stage) usesField(name string) bool {
 	return slices.ContainsFunc(st.To, func(a Assign) bool { return a.Expr.Field != nil && a.Expr.Field.Name == name })
 }
 
 // checkReturns reports a result of chosen attributes for a query that may find several rows.
 func checkReturns(c *compiler, q *Query) {
 	if len(q.Return) > 0 && !q.Single {
-		c.report(q.decl.at("return"), "", "return is for a query that finds one row")
+		c.addFlaw(q.decl.placeOf("return"), "", "return is for a query that finds one row")
 	}
 }
 
@@ -479,14 +479,14 @@ func checkSort(c *compiler, q *Query) {
 	if q.Sort == nil {
 		return
 	}
-	at := q.decl.at("sort")
+	at := q.decl.placeOf("sort")
 	if len(q.Steps) > 1 || q.Steps[0].Get || q.Unique {
-		c.report(at, "leave it out", "sort orders the rows of one list")
+		c.addFlaw(at, "leave it out", "sort orders the rows of one list")
 	} else {
 		c.checkHeld(q.Steps[0], q.Sort, q.decl.Sort)
 	}
-	if q.Steps[0].decl.said("order") {
-		c.report(q.Steps[0].decl.at("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
+	if q.Steps[0].decl.hasKey("order") {
+		c.addFlaw(q.Steps[0].decl.placeOf("order"), "leave one of them out", "order goes by the sort key, and the rows by %s", q.Sort.Name)
 	}
 }
 
@@ -496,8 +496,8 @@ func checkReadsEach(c *compiler, q *Query, s *Step, d *stepDecl) {
 	switch {
 	case !s.readsEach():
 	case !s.Get:
-		c.report(d.pos(), "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
+		c.addFlaw(d.pos(), "get: "+s.Entity.Name, "for each element of a list one row is read by its key")
 	case !q.Unique:
-		c.report(d.pos(), "unique: true", "a list may name a row twice, and the query does not say that each comes once")
+		c.addFlaw(d.pos(), "unique: true", "a list may name a row twice, and the query does not say that each comes once")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // tallyKind derives a count, sum, mean, distinct or set: see package aggregate and set.go.
 var tallyKind = kind{
 	keys: seq.Map(aggregate.All, func(a *aggregate.Aggregate) string { return a.Keyword }), declare: func() derivation { return &tallyDecl{} },
-	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).tally) },
+	compile: func(c *compiler) { eachOf(c, c.Tallies, (*compiler).compileTally) },
 	check: func(c *compiler) {
 		eachOf(c, c.Tallies, checkTallyAttribute, checkSets, checkTallyFields)
 	},
@@ -45,11 +45,11 @@ func (t *Tally) IsSet() bool { return t.Kind == aggregate.Set }
 // Numbers reports whether a set is one of numbers: every field that it is made of is declared as
 // one, and is no part of a key. No other value can be in it.
 func (t *Tally) Numbers() bool {
-	return t.IsSet() && !slices.ContainsFunc(t.Sources, func(s *Source) bool { return !s.numbers() })
+	return t.IsSet() && !slices.ContainsFunc(t.Sources, func(s *Source) bool { return !s.hasNumbers() })
 }
 
-// numbers reports whether each value that the source has for a set is declared as a number.
-func (s *Source) numbers() bool {
+// hasNumbers reports whether each value that the source has for a set is declared as a number.
+func (s *Source) hasNumbers() bool {
 	f := s.Amount.Fields[0]
 	return f.Type == TypeNumber && f.Key == nil
 }
@@ -93,7 +93,7 @@ func (t *Tally) inputs() (all []reading) {
 	}
 	for _, s := range t.Sources {
 		shared := len(s.Where) - s.own
-		s.Input = Input{Derivation: rows.Name, Where: s.Where[:shared], Fields: assigned(s.To)}
+		s.Input = Input{Derivation: rows.Name, Where: s.Where[:shared], Fields: assignedFields(s.To)}
 		if s.Given.Derivation, s.Given.Where = t.Name, s.Where[shared:]; s.Amount != nil {
 			s.Given.Fields = s.Amount.Fields
 		}
@@ -136,50 +136,50 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 	c.Tallies = append(c.Tallies, t)
 	e.Values = append(e.Values, t)
 	if t.IsSet() {
-		c.spread(e)
+		c.markSpread(e)
 	}
-	c.keyed(e, t)
+	c.addOwnKey(e, t)
 }
 
-// tally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
+// compileTally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
 // that what refers to it is checked.
-func (c *compiler) tally(t *Tally) {
+func (c *compiler) compileTally(t *Tally) {
 	d := t.decl
 	for _, of := range d.Of.of {
 		name, dotted := amountEntity(of.text)
 		if name == "" || strings.ContainsAny(name, "()") {
-			c.report(of.pos, amountForm, "%q is not an amount", of.text)
+			c.addFlaw(of.pos, amountForm, "%q is not an amount", of.text)
 			continue
 		}
 		s := &Source{Tally: t}
-		if s.Entity = c.entity(word{name, of.pos}); s.Entity == nil {
+		if s.Entity = c.findEntity(word{name, of.pos}); s.Entity == nil {
 			continue
 		}
 		switch {
 		case !t.Kind.OfRows && !dotted:
-			c.report(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
+			c.addFlaw(of.pos, t.Kind.Keyword+": "+name+".FIELD", "a %s is of a field of %s", t.Kind.Keyword, name)
 		case dotted && !isFunction(of.text):
-			s.Amount = c.amount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers, t.Hidden || t.Target.Hides(t.Attr))
+			s.Amount = c.compileAmount(s.Entity, of, t.Kind.OfRows || t.Kind.Of == aggregate.Numbers, t.Hidden || t.Target.Hides(t.Attr))
 			if s.Amount != nil && t.Kind.Sums {
-				s.Amount.sum()
+				s.Amount.noteSum()
 			}
 		}
 		before := c.flaws
 		if isFunction(of.text) {
-			s.Where = c.tests(s.Entity, d.Where, false)
-			c.function(t, s, of)
+			s.Where = c.compileTests(s.Entity, d.Where, false)
+			c.compileFunction(t, s, of)
 		} else if t.Group != nil {
 			of, ok := t.Group.decl.sources[s.Entity]
 			if !ok {
 				continue
 			}
-			own := c.tests(s.Entity, d.Where, false)
+			own := c.compileTests(s.Entity, d.Where, false)
 			s.Where, s.To, s.own = slices.Concat(of.Where, own), of.To, len(own)
 		} else {
-			s.Where = c.tests(s.Entity, d.Where, false)
+			s.Where = c.compileTests(s.Entity, d.Where, false)
 			before = c.flaws
-			c.recipe = func(says []string) string { return t.recipe(c, s.Entity, says) }
-			s.To = c.assigns(t.Target, s.Entity, d.To, of.pos, "to")
+			c.recipe = func(says []string) string { return t.suggestRecipe(c, s.Entity, says) }
+			s.To = c.resolveAssigns(t.Target, s.Entity, d.To, of.pos, "to")
 			c.recipe = nil
 		}
 		if c.flaws > before || !t.Kind.OfRows && s.Amount == nil {
@@ -190,12 +190,12 @@ func (c *compiler) tally(t *Tally) {
 	}
 }
 
-// keyed lets an index use the value itself as its key. The attribute is then the key
+// addOwnKey lets an index use the value itself as its key. The attribute is then the key
 // attribute and needs no template.
-func (c *compiler) keyed(e *Entity, t *Tally) {
+func (c *compiler) addOwnKey(e *Entity, t *Tally) {
 	for _, a := range e.Table.KeyAttrs() {
 		if a.Name == t.Attr && e.KeyTemplate(a.Name) == nil && !c.broken[e] {
-			e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: identity(a.Name)})
+			e.Keys = append(e.Keys, &KeyTemplate{Attr: a, Template: singleName(a.Name)})
 		}
 	}
 }
@@ -210,9 +210,9 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 	switch k := t.Target.KeyTemplate(t.Attr); {
 	case k == nil || c.broken[t.Target]:
 	case slices.Contains(t.Target.PrimaryKey(), k) || k.Template.String() != "{"+t.Attr+"}":
-		c.report(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
+		c.addFlaw(at, "choose another name", "%s is a key attribute, and a derived value cannot be one", t.Attr)
 	case k.Attr.Type != value.Number || t.Hidden || !t.Kind.Number:
-		c.report(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
+		c.addFlaw(at, "declare it as {"+t.Attr+": number} in the index", "%s is the key of an index, a %s, and only a shown number can be derived there", t.Attr, k.Attr.Type)
 	}
 	c.checkDerivable(t.Target, t.Attr, at)
 	if !t.IsSet() && t.Group == nil {
@@ -224,11 +224,11 @@ func checkTallyAttribute(c *compiler, t *Tally) {
 func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
 	switch {
 	case e.Attribute(name) != nil && e.Group == nil:
-		c.report(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, name)
+		c.addFlaw(at, "leave it out of the attributes of "+e.Name, "%s.%s is derived, and declared as an attribute that the application writes", e.Name, name)
 	case name == e.Table.TTL && name != "":
-		c.report(at, "choose another name", "%s is the ttl of table %s", name, e.Table.Name)
+		c.addFlaw(at, "choose another name", "%s is the ttl of table %s", name, e.Table.Name)
 	case slices.Contains(e.KeyNames(), name):
-		c.report(at, "choose another name", "%s is a name in the key of %s", name, e.Name)
+		c.addFlaw(at, "choose another name", "%s is a name in the key of %s", name, e.Name)
 	}
 }
 
@@ -252,7 +252,7 @@ func (c *compiler) checkOpen(e *Entity, at pos, of, attr string) {
 		hint = from + "." + attr + ": {" + of + "}, and " + attr + ": " + attr + " under the set of " + e.Name
 	}
 	if e.Derived {
-		c.report(at, hint, "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
+		c.addFlaw(at, hint, "rows of %s are made whole by weir, and nothing else is derived on them", e.Name)
 	}
 }
 
@@ -261,24 +261,24 @@ func checkTallyFields(c *compiler, t *Tally) {
 	d := t.decl
 	for i, s := range t.Sources {
 		if slices.ContainsFunc(t.Sources[:i], func(o *Source) bool { return o.Entity == s.Entity }) {
-			c.report(d.at(t.Kind.Keyword), "", "%s names %s twice", t.Name, s.Entity.Name)
+			c.addFlaw(d.placeOf(t.Kind.Keyword), "", "%s names %s twice", t.Name, s.Entity.Name)
 		}
 		if t.Group == nil { // checkGroupBy
-			c.fits(d.name.pos, t.Name, t.Target, s.To)
+			c.checkFits(d.name.pos, t.Name, t.Target, s.To)
 		}
 		if s.Amount == nil || s.function() != nil {
 			continue
 		}
-		at := d.at(t.Kind.Keyword)
+		at := d.placeOf(t.Kind.Keyword)
 		if s.Amount.Computed() && (t.Kind.OfRows || t.Kind.Of != aggregate.Numbers) {
-			c.report(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
+			c.addFlaw(at, "", "%s: only a sum and a mean are of an amount that is computed, and this is a %s", t.Name, t.Kind.Keyword)
 			continue
 		}
 		for _, f := range s.Amount.Fields {
 			c.checkTallied(t, s.Entity, f, at)
 		}
 		if s.Amount.whole && t.Round > maxWholeRound {
-			c.report(d.at("round"), "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
+			c.addFlaw(d.placeOf("round"), "", "a mean of whole numbers has at most %d decimals, and round is %d", maxWholeRound, t.Round)
 		}
 	}
 }
@@ -287,9 +287,9 @@ func checkTallyFields(c *compiler, t *Tally) {
 func (c *compiler) checkTallied(t *Tally, of *Entity, f *Field, at pos) {
 	switch fits := t.Kind.Of.Fits(string(f.Type)); {
 	case t.Kind.OfRows && !fits:
-		c.report(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
+		c.addFlaw(at, "count: "+of.Name+", where: {"+f.Name+": present}, or distinct: "+of.Name+"."+f.Name, "a count is of rows, or of rows with a number, and %s.%s is a %s", of.Name, f.Name, f.Type)
 	case !fits:
-		c.report(at, "", "a %s %s, %s.%s is a %s", t.Kind.Keyword, t.Kind.Of.Is, of.Name, f.Name, f.Type)
+		c.addFlaw(at, "", "a %s %s, %s.%s is a %s", t.Kind.Keyword, t.Kind.Of.Is, of.Name, f.Name, f.Type)
 	case f.Summed && f.Declared != nil:
 		c.checkSummed(t, of, f, at)
 	}
@@ -301,8 +301,8 @@ const maxWholeRound = value.MaxDigits - wholePlaces
 // checkSummed reports a declaration that allows numbers which a sum cannot take.
 func (c *compiler) checkSummed(t *Tally, of *Entity, f *Field, at pos) {
 	for _, l := range f.Declared.limits() {
-		if want := summable(l.value, f.whole()); want != "" && !f.whole() {
-			c.report(at, "whole: true, if "+f.Name+" is whole", "%s adds up %s.%s, whose %s is %s, not %s", t.Name, of.Name, f.Name, l.key, l.value.Text(), want)
+		if want := checkSummable(l.value, f.isWhole()); want != "" && !f.isWhole() {
+			c.addFlaw(at, "whole: true, if "+f.Name+" is whole", "%s adds up %s.%s, whose %s is %s, not %s", t.Name, of.Name, f.Name, l.key, l.value.Text(), want)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type part struct {
 func ParseTemplate(text string) (*Template, error) {
 	t := &Template{text: text, tail: -1}
 	main, tail, optional := strings.Cut(text, "[")
-	if err := t.parse(main); err != nil {
+	if err := t.parseParts(main); err != nil {
 		return nil, err
 	}
 	t.tail = len(t.parts)
@@ -50,7 +50,7 @@ func ParseTemplate(text string) (*Template, error) {
 			return nil, fmt.Errorf("template %q: an optional part is one [...] at the end", text)
 		}
 		names := len(t.names)
-		if err := t.parse(inner); err != nil {
+		if err := t.parseParts(inner); err != nil {
 			return nil, err
 		}
 		if t.tail == 0 || len(t.names) == names {
@@ -61,14 +61,14 @@ func ParseTemplate(text string) (*Template, error) {
 		return nil, fmt.Errorf("a template cannot be empty")
 	}
 	for r := range t.separators {
-		t.separators[r] = t.separates(rune(r))
+		t.separators[r] = t.mustEscape(rune(r))
 	}
 	return t, nil
 }
 
-// parse splits a template into literals and slots. It refuses a brace or bracket without its
+// parseParts splits a template into literals and slots. It refuses a brace or bracket without its
 // partner; what the slots may be called is checked by the caller.
-func (t *Template) parse(s string) error {
+func (t *Template) parseParts(s string) error {
 	for s != "" {
 		open := strings.IndexByte(s, '{')
 		if end := strings.IndexAny(s, "}]"); open != 0 && end >= 0 && (open < 0 || end < open) {
@@ -114,8 +114,8 @@ func (t *Template) lowerCase() {
 // IsLower reports whether keys are in lower case.
 func (t *Template) IsLower() bool { return t.lower }
 
-// cased returns a text as it stands in a key.
-func (t *Template) cased(text string) string {
+// caseText returns a text as it stands in a key.
+func (t *Template) caseText(text string) string {
 	if t.lower {
 		return strings.ToLower(text)
 	}
@@ -149,7 +149,7 @@ func (t *Template) After(name string) string {
 // Ends reports whether a text can be no name's text in a key, since it has what ends the name there.
 func (t *Template) Ends(name, text string) bool {
 	after := t.After(name)
-	return after != "" && strings.Contains(t.cased(text), after)
+	return after != "" && strings.Contains(t.caseText(text), after)
 }
 
 // Whole reports whether the template consists of a single name. The key attribute then has
@@ -163,15 +163,15 @@ func (t *Template) String() string { return t.text }
 // whether the result is the complete key, including the optional tail (which only Build may
 // leave out).
 func (t *Template) Prefix(get func(name string) string) (prefix string, whole bool) {
-	return t.prefix(t.parts, get)
+	return t.joinParts(t.parts, get)
 }
 
 // Build returns the key. It leaves the optional tail out if its names have no values, and
 // reports false if any other name has no value.
 func (t *Template) Build(get func(name string) string) (string, bool) {
-	key, whole := t.prefix(t.parts, get)
+	key, whole := t.joinParts(t.parts, get)
 	if !whole && t.tail < len(t.parts) {
-		key, whole = t.prefix(t.parts[:t.tail], get)
+		key, whole = t.joinParts(t.parts[:t.tail], get)
 	}
 	if !whole {
 		return "", false // a key with an empty part would be that of another row
@@ -179,8 +179,8 @@ func (t *Template) Build(get func(name string) string) (string, bool) {
 	return key, true
 }
 
-// prefix makes the text of some parts, up to the first name that has no value.
-func (t *Template) prefix(parts []part, get func(name string) string) (prefix string, whole bool) {
+// joinParts makes the text of some parts, up to the first name that has no value.
+func (t *Template) joinParts(parts []part, get func(name string) string) (prefix string, whole bool) {
 	if len(parts) == 1 && parts[0].slot < 0 {
 		return parts[0].literal, true
 	}
@@ -193,16 +193,16 @@ func (t *Template) prefix(parts []part, get func(name string) string) (prefix st
 		}
 		v := get(t.names[p.slot])
 		if v == "" {
-			return t.cased(string(b)), false
+			return t.caseText(string(b)), false
 		}
 		b = append(b, v...)
 	}
-	return t.cased(string(b)), true
+	return t.caseText(string(b)), true
 }
 
-// plain reports whether the key is built from the row's attributes without escaping. Match
+// isPlain reports whether the key is built from the row's attributes without escaping. Match
 // cannot tell that if a value contains a separator.
-func (t *Template) plain(row value.Item, key string) bool {
+func (t *Template) isPlain(row value.Item, key string) bool {
 	var buf [maxNames]string
 	values := buf[:len(t.names)]
 	if !t.Match(key, values) {
@@ -221,21 +221,21 @@ func (t *Template) plain(row value.Item, key string) bool {
 // each name. A name takes the shortest text up to the next literal; the last name takes the
 // rest. It reports false if the key does not match the template.
 func (t *Template) Match(key string, values []string) bool {
-	if t.cased(key) != key {
+	if t.caseText(key) != key {
 		return false
 	}
-	if t.tail < len(t.parts) && t.match(t.parts, key, values) {
+	if t.tail < len(t.parts) && t.matchParts(t.parts, key, values) {
 		return true
 	}
 	for i := range values {
 		values[i] = ""
 	}
-	return t.match(t.parts[:t.tail], key, values)
+	return t.matchParts(t.parts[:t.tail], key, values)
 }
 
-// match reads the names out of a key by literals from left to right: a slot ends where the next
+// matchParts reads the names out of a key by literals from left to right: a slot ends where the next
 // literal begins. It is false for a key that the template cannot have made.
-func (t *Template) match(parts []part, key string, values []string) bool {
+func (t *Template) matchParts(parts []part, key string, values []string) bool {
 	for i, p := range parts {
 		if p.slot < 0 {
 			if !strings.HasPrefix(key, p.literal) {
@@ -295,7 +295,7 @@ func (t *Template) Misread(key string, text func(name string) string) (name, say
 	values := make([]string, len(t.names))
 	t.Match(key, values)
 	for i, name := range t.names {
-		if values[i] != t.cased(text(name)) {
+		if values[i] != t.caseText(text(name)) {
 			return name, values[i]
 		}
 	}
@@ -312,9 +312,9 @@ func (t *Template) hasSeparator(s string) bool {
 	return false
 }
 
-// separates reports whether Escape must escape the character: "%", and every ASCII character in a
+// mustEscape reports whether Escape must escape the character: "%", and every ASCII character in a
 // literal that is neither a letter nor a digit.
-func (t *Template) separates(r rune) bool {
+func (t *Template) mustEscape(r rune) bool {
 	if r == '%' {
 		return true
 	}

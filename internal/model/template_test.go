@@ -157,7 +157,7 @@ func TestTemplateRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tmpl := templates(t)
 		values := map[string]string{}
-		for _, name := range tmpl.required() {
+		for _, name := range tmpl.requiredNames() {
 			values[name] = tmpl.Escape(hostile(t, name))
 		}
 		if rapid.Bool().Draw(t, "with the tail") {
@@ -188,7 +188,7 @@ func TestNoValueForgesAnotherKey(t *testing.T) {
 		build := func(side string) (string, string) {
 			values := map[string]string{}
 			all := ""
-			for _, name := range tmpl.required() {
+			for _, name := range tmpl.requiredNames() {
 				typed := hostile(t, side+name)
 				values[name] = tmpl.Escape(typed)
 				all += typed + "\x00"
@@ -230,7 +230,7 @@ func TestEscape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tmpl, a := templates(t), hostile(t, "a")
 		escaped := tmpl.Escape(a)
-		if !tmpl.Whole() && (strings.ContainsFunc(escaped, tmpl.border) || Unescape(escaped) != a) {
+		if !tmpl.Whole() && (strings.ContainsFunc(escaped, tmpl.isBorder) || Unescape(escaped) != a) {
 			t.Fatalf("%s: %q becomes %q, and that %q", tmpl, a, escaped, Unescape(escaped))
 		}
 	})

@@ -89,18 +89,18 @@ func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
 // unfit returns what a row has where the field is read, and what it must be.
 func (f *Field) unfit(row value.Item, want string) *Unfit {
 	if f.Formula != nil {
-		if _, unfit := f.Formula.read(row); unfit != nil {
+		if _, unfit := f.Formula.readValue(row); unfit != nil {
 			return unfit
 		}
 	}
-	if f.misfits(row) {
+	if f.misfitsKey(row) {
 		return &Unfit{f, row.Get(f.Attr), want}
 	}
 	return &Unfit{f, f.Stored(row), want}
 }
 
-// misfits reports whether a row has a key of the field's index that its template did not make.
-func (f *Field) misfits(row value.Item) bool {
+// misfitsKey reports whether a row has a key of the field's index that its template did not make.
+func (f *Field) misfitsKey(row value.Item) bool {
 	v := row.Get(f.Attr)
 	return f.Sparse && !v.IsMissing() && (v.Kind() != value.String || !f.Key.Match(v.Text(), make([]string, len(f.Key.names))))
 }
@@ -123,8 +123,8 @@ func (m *Model) inputs() []reading {
 	return slices.Concat(all...)
 }
 
-// assigned returns the fields of the source row that assignments read.
-func assigned(lists ...[]Assign) (out []*Field) {
+// assignedFields returns the fields of the source row that assignments read.
+func assignedFields(lists ...[]Assign) (out []*Field) {
 	for _, a := range slices.Concat(lists...) {
 		switch x := &a.Expr; {
 		case x.Field != nil:
@@ -132,9 +132,9 @@ func assigned(lists ...[]Assign) (out []*Field) {
 		case x.Bucket != nil:
 			out = append(out, x.Bucket.Of)
 		case x.Follow != nil:
-			out = append(out, assigned(x.Follow.Key)...)
+			out = append(out, assignedFields(x.Follow.Key)...)
 		case x.Map != nil:
-			out = append(out, assigned(x.Map)...)
+			out = append(out, assignedFields(x.Map)...)
 		}
 	}
 	return out
@@ -145,7 +145,7 @@ func assigned(lists ...[]Assign) (out []*Field) {
 func (f *Field) Read(row value.Item) (v value.Value, want string) {
 	if f.Formula == nil {
 		v = f.Stored(row)
-	} else if of, unfit := f.Formula.read(row); unfit == nil {
+	} else if of, unfit := f.Formula.readValue(row); unfit == nil {
 		v = of
 	} else {
 		return v, unfit.Want
@@ -153,17 +153,17 @@ func (f *Field) Read(row value.Item) (v value.Value, want string) {
 	if f.Declared != nil {
 		v, want = f.Declared.Read(v, f.Key != nil)
 	}
-	if f.misfits(row) {
+	if f.misfitsKey(row) {
 		want = "a " + f.Attr + " like " + f.Key.text
 	}
 	if f.Summed && want == "" {
-		want = summable(v, f.whole())
+		want = checkSummable(v, f.isWhole())
 	}
 	return v, want
 }
 
-// whole reports whether the field is declared as a whole number.
-func (f *Field) whole() bool { return f.Declared != nil && f.Declared.Whole }
+// isWhole reports whether the field is declared as a whole number.
+func (f *Field) isWhole() bool { return f.Declared != nil && f.Declared.Whole }
 
 // A sum of 10^9 rows is exact: it needs 38 digits at most, which DynamoDB's numbers have. A number
 // that is not declared as whole is below 10^summedPlaces and has at most summedDecimals decimals, which
@@ -175,9 +175,9 @@ const (
 	wantWhole  = "a whole number below 10^27 in size"
 )
 
-// summable returns what a number must be so that it can be added up, "" if it can be, or if v is
+// checkSummable returns what a number must be so that it can be added up, "" if it can be, or if v is
 // no number.
-func summable(v value.Value, whole bool) (want string) {
+func checkSummable(v value.Value, whole bool) (want string) {
 	if n, ok := v.Int64(); v.Kind() != value.Number || ok && n > -1e12 && n < 1e12 { // as nearly always
 		return ""
 	}
@@ -222,7 +222,7 @@ func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string)
 			return v, "a number as text"
 		case n.Kind() != value.Number:
 			return v, "a number"
-		case a.Whole && summable(n, true) != "":
+		case a.Whole && checkSummable(n, true) != "":
 			return v, wantWhole
 		case inKey: // Field.Number says where it is read as one
 			return v, ""
@@ -285,20 +285,20 @@ func (a *Attribute) time(v value.Value, inKey bool) (value.Value, bool) {
 	return value.OfString(text), ok
 }
 
-// form compiles how rows have an attribute: as a text or a number of another type, as a whole number, and in
+// compileForm compiles how rows have an attribute: as a text or a number of another type, as a whole number, and in
 // which zone times are that name none.
-func (c *compiler) form(a *Attribute, d *attributeDecl) {
+func (c *compiler) compileForm(a *Attribute, d *attributeDecl) {
 	a.Whole = d.Whole
-	if of := forms[a.Type]; d.As.given() && len(of) > 0 && !c.refuseUnknown(d.As, seq.Map(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text) {
+	if of := forms[a.Type]; d.As.isGiven() && len(of) > 0 && !c.refuseUnknown(d.As, seq.Map(of, func(as As) string { return string(as) }), "a %s is not stored as %q", a.Type, d.As.text) {
 		a.As = As(d.As.text)
 	}
-	if !d.Zone.given() || a.Type != TypeTime {
+	if !d.Zone.isGiven() || a.Type != TypeTime {
 		return
 	}
 	zone, err := zoneOf(d.Zone.text)
 	switch {
 	case a.As != "":
-		c.report(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
+		c.addFlaw(d.Zone.pos, "leave zone out", "numbers since 1970 are in UTC")
 	case err != nil:
 		c.refuseUnknown(d.Zone, zoneNames(), "%v", err)
 	default:
@@ -325,15 +325,15 @@ func (a *Attribute) SameForm(b *Attribute) bool {
 	return b != nil && a.Type == b.Type && a.As == b.As && a.zoneRules == b.zoneRules
 }
 
-// usable appends what decides which values of the field a derivation can use, and what they mean. It is
+// addUsable appends what decides which values of the field a derivation can use, and what they mean. It is
 // one word, so that it is not taken for the name of an attribute.
-func (f *Field) usable(x *defined) {
+func (f *Field) addUsable(x *defined) {
 	if a := f.Declared; a != nil && a.Type != TypeAny && (f.Key == nil || a.Type == TypeNumber || a.Type == TypeTime) { // others are texts in a key
 		typed := []string{"typed", string(a.Type), string(a.As), a.zoneRules}
 		if a.Whole {
 			typed = append(typed, "whole")
 		}
-		x.add(strings.Join(typed, ":"))
+		x.addLine(strings.Join(typed, ":"))
 	}
 }
 

@@ -26,8 +26,8 @@ const (
 	TypeAny     Type = "any"
 )
 
-// scalar reports whether values of the type are single ones.
-func scalar(t Type) bool {
+// isScalar reports whether values of the type are single ones.
+func isScalar(t Type) bool {
 	switch t {
 	case TypeList, TypeMap, TypeStrings, TypeNumbers:
 		return false
@@ -48,10 +48,10 @@ func (f *Field) Elements(v value.Value) value.Value {
 	return value.OfList(vs...)
 }
 
-// fits reports a value that cannot be part of the key of the row that it should find: one of another type, or a
+// checkFits reports a value that cannot be part of the key of the row that it should find: one of another type, or a
 // constant that the where of such rows does not let pass.
 // Names of a key fit anything that is one value, since a key is a text.
-func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
+func (c *compiler) checkFits(at pos, what string, target *Entity, names []Assign) {
 	for _, a := range names {
 		f := a.Expr.Field
 		if f == nil {
@@ -59,8 +59,8 @@ func (c *compiler) fits(at pos, what string, target *Entity, names []Assign) {
 			continue
 		}
 		want := target.Field(a.Name)
-		if !scalar(f.Type) || f.Key == nil && want.Key == nil && clash(f.Type, want.Type) {
-			c.report(at, "", "%s finds %s by %s, and %s is a %s", what, target.Name, a.Name, f.Name, f.Type)
+		if !isScalar(f.Type) || f.Key == nil && want.Key == nil && typesClash(f.Type, want.Type) {
+			c.addFlaw(at, "", "%s finds %s by %s, and %s is a %s", what, target.Name, a.Name, f.Name, f.Type)
 		}
 	}
 }
@@ -70,19 +70,19 @@ func (c *compiler) findsNone(at pos, what string, target *Entity, a Assign) {
 	text := value.Scalar(a.Expr.Const)
 	for _, w := range target.Where {
 		if text != "" && w.Field.Name == a.Name && !w.Is.Holds(value.OfString(text)) {
-			c.report(at, "", "%s never has an effect: it is for rows with the %s %q, and the where of %s lets none of them pass", what, a.Name, text, target.Name)
+			c.addFlaw(at, "", "%s never has an effect: it is for rows with the %s %q, and the where of %s lets none of them pass", what, a.Name, text, target.Name)
 		}
 	}
 }
 
-// clash reports whether no value can have both types.
-func clash(a, b Type) bool {
-	return family(a) != "" && family(b) != "" && family(a) != family(b)
+// typesClash reports whether no value can have both types.
+func typesClash(a, b Type) bool {
+	return typeFamily(a) != "" && typeFamily(b) != "" && typeFamily(a) != typeFamily(b)
 }
 
-// family groups the types that hold the same kind of value; "" fits any.
+// typeFamily groups the types that hold the same kind of value; "" fits any.
 // Times, flags and lists with commas are texts in the table.
-func family(t Type) Type {
+func typeFamily(t Type) Type {
 	switch t {
 	case TypeAny:
 		return ""
@@ -92,12 +92,12 @@ func family(t Type) Type {
 	return t
 }
 
-// constant is word, but reports a number or a boolean: it is not clear whether that means a
+// readConstant is word, but reports a number or a boolean: it is not clear whether that means a
 // field or a value.
-func (n node) constant(what string) word {
-	w := n.word(what)
-	if tag := n.y.ShortTag(); w.given() && tag != "!!str" {
-		n.r.report(w.pos, "a constant is written ="+w.text, "%s must be the name of a field, not %s", what, w.text)
+func (n node) readConstant(what string) word {
+	w := n.readWord(what)
+	if tag := n.y.ShortTag(); w.isGiven() && tag != "!!str" {
+		n.r.addFlaw(w.pos, "a constant is written ="+w.text, "%s must be the name of a field, not %s", what, w.text)
 		return word{}
 	}
 	return w

@@ -106,10 +106,10 @@ func (c *buildCommand) Run(p *program) error {
 		return usage("--dry-run is of a build, of --from or of --prune")
 	}
 	if len(c.From) > 0 {
-		return c.recordings(p)
+		return c.buildHistories(p)
 	}
 	p.log, _ = measures.Logging{}.Open(p.stderr)
-	end, err := p.traced(c.Flag)
+	end, err := p.beginTracing(c.Flag)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (c *buildCommand) Run(p *program) error {
 	defer s.Close()
 	part := s.Models[0]
 	if c.Prune {
-		return c.prune(p, s)
+		return c.pruneRetired(p, s)
 	}
 	names, search, err := buildable(part.Model, c.Derivations)
 	if err != nil {
@@ -132,9 +132,9 @@ func (c *buildCommand) Run(p *program) error {
 	b.Names, b.Again, b.Asked, b.Segments, b.Budget = names, c.Again, b.Runner.Now(), c.Segments, c.WriteBudget
 	switch {
 	case c.DryRun:
-		return c.dry(p, s, b)
+		return c.printEstimates(p, s, b)
 	case c.Abort:
-		return c.abort(p, b)
+		return c.abortBuilds(p, b)
 	}
 	if c.TakeOver {
 		taken, err := part.Runner.Catalog.TakeOver(p.ctx)
@@ -147,14 +147,14 @@ func (c *buildCommand) Run(p *program) error {
 	}
 	retired := false
 	if len(c.Derivations) == 0 {
-		if retired, err = p.retire(b, true); err != nil {
+		if retired, err = p.noteRetired(b, true); err != nil {
 			return err
 		}
 	}
 	if search && s.Index == nil && len(names) == 0 && !retired {
 		return usage(noSearchPlace)
 	}
-	err = c.values(p, b)
+	err = c.buildValues(p, b)
 	if err == nil && len(part.Model.Searches) == 0 {
 		err = s.NameIndexes(p.ctx) // none, for readers that kept some
 	}
@@ -165,15 +165,15 @@ func (c *buildCommand) Run(p *program) error {
 		fmt.Fprintln(p.stderr, "the search indexes are not built: --opensearch URL says where they are")
 		return nil
 	}
-	return c.search(p, s, part)
+	return c.fillIndexes(p, s, part)
 }
 
 const noSearchPlace = "it is not said where the search indexes are: --opensearch URL"
 
-// builds runs a builder, shows what it does, and releases what it leaves.
+// runBuilds runs a builder, shows what it does, and releases what it leaves.
 // It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
 // build.Idle before they continue its build.
-func builds(p *program, b *build.Builder, run func() error) error {
+func runBuilds(p *program, b *build.Builder, run func() error) error {
 	reading := cli.New(p.stderr, "rows read and values put")
 	b.Report = func(d build.Progress) { reading.Set(d.Rows+d.Puts+d.Targets, 0) }
 	err := run()
@@ -186,10 +186,10 @@ func builds(p *program, b *build.Builder, run func() error) error {
 	return err
 }
 
-// dry prints what the build would take, and writes nothing. Search indexes are no part of it.
-func (c *buildCommand) dry(p *program, s *system.System, b *build.Builder) error {
+// printEstimates prints what the build would take, and writes nothing. Search indexes are no part of it.
+func (c *buildCommand) printEstimates(p *program, s *system.System, b *build.Builder) error {
 	var d build.Progress
-	err := builds(p, b, func() (err error) {
+	err := runBuilds(p, b, func() (err error) {
 		d, err = b.Estimate(p.ctx)
 		return err
 	})
@@ -200,7 +200,7 @@ func (c *buildCommand) dry(p *program, s *system.System, b *build.Builder) error
 	if err != nil {
 		return err
 	}
-	c.estimate(p, b.Runner.Model, d, previews, b.UnfitRows(""))
+	c.printEstimate(p, b.Runner.Model, d, previews, b.UnfitRows(""))
 	return nil
 }
 
@@ -219,9 +219,9 @@ func (c *buildCommand) previewRows(p *program, s *system.System, b *build.Builde
 	return v.Preview(p.ctx, names, c.Examples)
 }
 
-// abort ends the builds that rows do not show yet. That there is none is a usage error, exit code 2.
+// abortBuilds ends the builds that rows do not show yet. That there is none is a usage error, exit code 2.
 // Builds that are live stay as they are.
-func (c *buildCommand) abort(p *program, b *build.Builder) error {
+func (c *buildCommand) abortBuilds(p *program, b *build.Builder) error {
 	if err := b.Abort(p.ctx); errors.Is(err, build.ErrNone) {
 		return usage("model %s has no build that can be aborted", b.Runner.Model.Name)
 	} else if err != nil {
@@ -231,9 +231,9 @@ func (c *buildCommand) abort(p *program, b *build.Builder) error {
 	return nil
 }
 
-// values builds what rows show.
+// buildValues builds what rows show.
 // An error after the first value was put is reported as incomplete, exit code 4: the same command continues.
-func (c *buildCommand) values(p *program, b *build.Builder) error {
+func (c *buildCommand) buildValues(p *program, b *build.Builder) error {
 	if len(b.Names) == 0 {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (c *buildCommand) values(p *program, b *build.Builder) error {
 		return err
 	}
 	var is []build.Status
-	err = builds(p, b, func() (err error) {
+	err = runBuilds(p, b, func() (err error) {
 		is, err = b.Run(p.ctx)
 		return err
 	})
@@ -293,10 +293,10 @@ type estimated struct {
 	WriteUnits    int64             `json:"writeUnits"`
 }
 
-// estimate prints what a build would take.
+// printEstimate prints what a build would take.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
-func (c *buildCommand) estimate(p *program, m *model.Model, d build.Progress, previews []scratch.Preview, unfit []build.Unfit) {
+func (c *buildCommand) printEstimate(p *program, m *model.Model, d build.Progress, previews []scratch.Preview, unfit []build.Unfit) {
 	pace := usualPace
 	if c.WriteBudget > 0 {
 		pace = c.WriteBudget
@@ -355,7 +355,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 		if !s.AuditAt.IsZero() {
 			r.Audit = &s.AuditAt
 		}
-		out.add(r, func() {
+		out.printResult(r, func() {
 			fmt.Fprintf(p.stdout, "%s: %s", s.Entity, s.State)
 			if r.Audit != nil {
 				fmt.Fprintf(p.stdout, ", not yet audited: run this again from %s", s.AuditAt.UTC().Format("2006-01-02 15:04 UTC"))
@@ -363,7 +363,7 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 			fmt.Fprintln(p.stdout)
 		})
 	}
-	out.end()
+	out.printEnd()
 	if len(is) == 0 {
 		return nil
 	}
@@ -378,9 +378,9 @@ func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, be
 	return nil
 }
 
-// search fills the search indexes of the model's definitions.
+// fillIndexes fills the search indexes of the model's definitions.
 // It returns when the indexes are complete. Interrupted, the next call goes on after the rows that were read.
-func (c *buildCommand) search(p *program, s *system.System, part *system.Part) error {
+func (c *buildCommand) fillIndexes(p *program, s *system.System, part *system.Part) error {
 	reading := cli.New(p.stderr, "rows read")
 	defer reading.End()
 	rows, again := 0, false

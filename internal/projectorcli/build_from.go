@@ -16,10 +16,10 @@ import (
 	"weir/internal/system"
 )
 
-// recordings puts the entries of history that recordings lead to.
+// buildHistories puts the entries of history that recordings lead to.
 // It looks for all files before it opens the data, so that a wrong path changes nothing. What cannot be used is said, is
 // left out, and makes the exit code 1. The same command goes on after an interruption.
-func (c *buildCommand) recordings(p *program) error {
+func (c *buildCommand) buildHistories(p *program) error {
 	if c.Abort || c.Prune || c.Again {
 		return usage("--from goes with --dry-run and --write-budget only")
 	}
@@ -28,7 +28,7 @@ func (c *buildCommand) recordings(p *program) error {
 		return err
 	}
 	p.log, _ = measures.Logging{}.Open(p.stderr)
-	end, err := p.traced(c.Flag)
+	end, err := p.beginTracing(c.Flag)
 	if err != nil {
 		return err
 	}
@@ -55,15 +55,15 @@ func (c *buildCommand) recordings(p *program) error {
 	from := recordingsOf{Recording: x, Replay: &replay.Replay{Model: part.Model}, bad: &talk{more: "records that cannot be used"}}
 	reading := cli.New(p.stderr, "records")
 	from.bad.out = reading
-	x.Unusable = from.unusable
-	err = eachBatch(p.ctx, reading, inputs, &s.Names, func(entries []events.Entry, table string) error { return from.batch(p, entries, table) })
+	x.Unusable = from.sayUnusable
+	err = eachBatch(p.ctx, reading, inputs, &s.Names, func(entries []events.Entry, table string) error { return from.putBatch(p, entries, table) })
 	reading.End()
 	from.bad.out = p.stderr
-	from.bad.end()
+	from.bad.sayRest()
 	if err != nil {
 		return cli.Partly(err, b.Done().Puts > 0)
 	}
-	if err := c.entered(p, x, b.Done()); err != nil {
+	if err := c.printEntered(p, x, b.Done()); err != nil {
 		return err
 	}
 	if from.bad.n > 0 {
@@ -80,14 +80,14 @@ type recordingsOf struct {
 	bad     *talk
 }
 
-// batch puts what a batch leads to. A record that is of no row of the model is said and left out.
-func (x *recordingsOf) batch(p *program, entries []events.Entry, table string) error {
+// putBatch puts what a batch leads to. A record that is of no row of the model is said and left out.
+func (x *recordingsOf) putBatch(p *program, entries []events.Entry, table string) error {
 	x.entries = entries
 	var changes []projections.Change
 	for i := range entries {
 		c, err := x.Replay.Change(&entries[i], table)
 		if err != nil {
-			x.bad.say("%s: %v", entries[i].Location, err)
+			x.bad.sayLine("%s: %v", entries[i].Location, err)
 			continue
 		}
 		if err := x.CheckChange(&c); err != nil {
@@ -98,10 +98,10 @@ func (x *recordingsOf) batch(p *program, entries []events.Entry, table string) e
 	return x.PutChanges(p.ctx, changes)
 }
 
-// unusable says what cannot be made of a record, and where the record is.
-func (x *recordingsOf) unusable(c *projections.Change, derivation, reason string) {
+// sayUnusable says what cannot be made of a record, and where the record is.
+func (x *recordingsOf) sayUnusable(c *projections.Change, derivation, reason string) {
 	i := slices.IndexFunc(x.entries, func(e events.Entry) bool { return e.Record.Position == c.Position && e.Record.Table == c.Table.Name })
-	x.bad.say("%s: %s: %s", x.entries[max(i, 0)].Location, derivation, reason)
+	x.bad.sayLine("%s: %s: %s", x.entries[max(i, 0)].Location, derivation, reason)
 }
 
 // enteredNow is what became of the entries of a history, as JSON.
@@ -113,8 +113,8 @@ type enteredNow struct {
 	Since      *time.Time `json:"since,omitempty"`
 }
 
-// entered prints what was put of each history. How far the recordings go, and what entries lack, goes to stderr.
-func (c *buildCommand) entered(p *program, x *build.Recording, d build.Progress) error {
+// printEntered prints what was put of each history. How far the recordings go, and what entries lack, goes to stderr.
+func (c *buildCommand) printEntered(p *program, x *build.Recording, d build.Progress) error {
 	results, lacks, out := []enteredNow{}, int64(0), c.to(p.stdout)
 	for _, name := range slices.Sorted(maps.Keys(x.Of)) {
 		of := x.Of[name]
@@ -124,11 +124,11 @@ func (c *buildCommand) entered(p *program, x *build.Recording, d build.Progress)
 			r.Since = &of.Since
 		}
 		results = append(results, r)
-		out.add(r, func() {
+		out.printResult(r, func() {
 			fmt.Fprintf(p.stdout, "%s: %d entries %s, %d were there\n", name, r.Put, map[bool]string{true: "would be put", false: "put"}[c.DryRun], r.There)
 		})
 	}
-	out.end()
+	out.printEnd()
 	fmt.Fprintf(p.stderr, "%d records read, %d write units and %d read units\n", d.Rows, d.Units, d.ReadUnits())
 	for _, r := range results {
 		if r.Since != nil && !x.From.IsZero() {

@@ -28,21 +28,21 @@ type pruned struct {
 	Why        string            `json:"why,omitempty"`
 }
 
-// prune removes what no program derives any more: values of what is retired, then ledgers, then search indexes. With names,
+// pruneRetired removes what no program derives any more: values of what is retired, then ledgers, then search indexes. With names,
 // or in a dry run, it looks at values alone. Interrupted, the same command goes on. What was removed before an error is
 // printed too.
-func (c *buildCommand) prune(p *program, s *system.System) (err error) {
+func (c *buildCommand) pruneRetired(p *program, s *system.System) (err error) {
 	part, out := s.Models[0], c.to(p.stdout)
 	add := func(is pruned, name, text string) {
 		is.Removed = is.Why == "" && !c.DryRun
 		if is.Why != "" {
 			text = "stays: " + is.Why
 		}
-		out.add(is, func() { fmt.Fprintf(p.stdout, "%s: %s\n", name, text) })
+		out.printResult(is, func() { fmt.Fprintf(p.stdout, "%s: %s\n", name, text) })
 	}
 	defer func() {
 		if err == nil || len(out.all) > 0 {
-			out.end()
+			out.printEnd()
 		}
 	}()
 	b := part.Builder()

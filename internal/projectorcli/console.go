@@ -18,9 +18,9 @@ import (
 // consoleMode is off, read or write: what the console may do.
 type consoleMode string
 
-// beside serves the console of a system, and everything else by other. The caller calls end when
+// addConsole serves the console of a system, and everything else by other. The caller calls end when
 // the server has stopped, before it closes the system.
-func (m consoleMode) beside(other http.Handler, s *system.System, o console.Options) (_ http.Handler, end func(), err error) {
+func (m consoleMode) addConsole(other http.Handler, s *system.System, o console.Options) (_ http.Handler, end func(), err error) {
 	if m == "off" {
 		return other, func() {}, nil
 	}

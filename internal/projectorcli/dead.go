@@ -109,11 +109,11 @@ func (l stored) actOn(id, action string) (console.Acted, error) {
 }
 
 func (l stored) startModel() error { return l.s.Start(l.ctx) }
-func (l stored) settleRows() error { return l.program.settle(l.s) }
+func (l stored) settleRows() error { return l.program.settleSystem(l.s) }
 
-// in calls use with the letters of a server, if one is named: its console has them without what the model hides. Otherwise it
+// useLetters calls use with the letters of a server, if one is named: its console has them without what the model hides. Otherwise it
 // opens the model's data, and closes it. It does not create data: a directory without any is a usage error.
-func (t *deadTarget) in(p *program, writes bool, targets []string, use func(letters) error) error {
+func (t *deadTarget) useLetters(p *program, writes bool, targets []string, use func(letters) error) error {
 	if t.Server != "" {
 		a, err := t.asks(p)
 		if err == nil && len(targets) > 0 {
@@ -126,7 +126,7 @@ func (t *deadTarget) in(p *program, writes bool, targets []string, use func(lett
 	}
 	s, err := p.existing(t.data, []string{t.Model}, system.Options{Writes: writes})
 	if t.found(err, t.data) {
-		return t.in(p, writes, targets, use)
+		return t.useLetters(p, writes, targets, use)
 	}
 	if err != nil {
 		return err
@@ -141,18 +141,18 @@ func (t *deadTarget) in(p *program, writes bool, targets []string, use func(lett
 
 // Run prints letters as they are read with -o jsonl. A server lists as many as its page has.
 func (c *deadList) Run(p *program) error {
-	return c.in(p, false, c.Targets, func(in letters) error {
+	return c.useLetters(p, false, c.Targets, func(in letters) error {
 		table, out, n := newLetterTable(p.stdout), c.to(p.stdout), 0
 		more, err := in.eachLetter(func(l console.Letter) error {
 			n++
-			out.add(l, func() { table.add(&l) })
+			out.printResult(l, func() { table.add(&l) })
 			return nil
 		})
 		if more {
 			fmt.Fprintf(p.stderr, "there are more than these %d\n", n)
 		}
 		if err == nil {
-			out.end()
+			out.printEnd()
 		}
 		table.print(p.stdout)
 		return err
@@ -210,7 +210,7 @@ func (deadShow) Help() string {
 
 // Run prints the whole letter, with its record in DynamoDB's JSON.
 func (c *deadShow) Run(p *program) error {
-	return c.in(p, false, nil, func(in letters) error {
+	return c.useLetters(p, false, nil, func(in letters) error {
 		l, err := in.readLetter(c.ID)
 		if err != nil {
 			return err
@@ -243,7 +243,7 @@ func (c *deadRetry) Run(p *program) error {
 	if c.All == (c.ID != "") {
 		return usage("say which dead letter with its ID from dead list, or --all")
 	}
-	return c.in(p, true, nil, func(in letters) error {
+	return c.useLetters(p, true, nil, func(in letters) error {
 		if err := in.startModel(); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (c *deadRetry) Run(p *program) error {
 			}
 			if applied += done.Applied; done.Why != "" {
 				left++
-				stays.say("%s: %s", l.ID, done.Why)
+				stays.sayLine("%s: %s", l.ID, done.Why)
 			}
 			return err
 		}
@@ -266,7 +266,7 @@ func (c *deadRetry) Run(p *program) error {
 		} else {
 			err = retry(console.Letter{ID: c.ID})
 		}
-		stays.end()
+		stays.sayRest()
 		if err == nil || applied+left > 0 {
 			fmt.Fprintf(p.stderr, "%d applied, %d dead letters stay\n", applied, left)
 		}
@@ -299,7 +299,7 @@ build --again afterwards, which derives the value from the rows again.
 
 // Run drops the letter. There is no way to bring it back.
 func (c *deadDiscard) Run(p *program) error {
-	return c.in(p, true, nil, func(in letters) error {
+	return c.useLetters(p, true, nil, func(in letters) error {
 		done, err := in.actOn(c.ID, "discard")
 		if err != nil {
 			return err

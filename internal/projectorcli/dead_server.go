@@ -17,7 +17,7 @@ type remote struct {
 
 // asks returns an asker of the model's console on the server.
 func (t *deadTarget) asks(p *program) (*remote, error) {
-	a, err := t.running.asker()
+	a, err := t.running.newAsker()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (t *deadTarget) asks(p *program) (*remote, error) {
 // eachLetter hands over the letters that a page of the console reads.
 func (l *remote) eachLetter(do func(console.Letter) error) (more bool, err error) {
 	var all console.Letters
-	if _, err := l.get(l.ctx, "/letters.json", nil, &all); err != nil {
+	if _, err := l.getJSON(l.ctx, "/letters.json", nil, &all); err != nil {
 		return false, err
 	}
 	for _, one := range all.Letters {
@@ -44,7 +44,7 @@ func (l *remote) eachLetter(do func(console.Letter) error) (more bool, err error
 }
 
 func (l *remote) readLetter(id string) (is console.Letter, err error) {
-	_, err = l.get(l.ctx, "/letter.json", url.Values{"id": {id}}, &is)
+	_, err = l.getJSON(l.ctx, "/letter.json", url.Values{"id": {id}}, &is)
 	return is, err
 }
 

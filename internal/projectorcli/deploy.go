@@ -116,14 +116,14 @@ func (c *deployTables) print(p *program, names *stage.Names, found []store.Deplo
 	for _, f := range found {
 		d := deployed{Table: f.Table, Name: names.Real(f.Table), Created: f.Created, Differs: append([]string{}, f.Differs...), dry: c.DryRun}
 		differs = differs || len(d.Differs) > 0
-		out.add(d, func() { d.text(p, names.Shown(f.Table)) })
+		out.printResult(d, func() { d.printText(p, names.Shown(f.Table)) })
 	}
-	out.end()
+	out.printEnd()
 	return differs
 }
 
-// text prints one table, and a line for each difference. shown is its name with the name in the store.
-func (d deployed) text(p *program, shown string) {
+// printText prints one table, and a line for each difference. shown is its name with the name in the store.
+func (d deployed) printText(p *program, shown string) {
 	switch {
 	case d.Created && d.dry:
 		fmt.Fprintf(p.stdout, "%s: would be created\n", shown)

@@ -79,16 +79,16 @@ func (c *devCommand) Run(p *program) (err error) {
 	}
 	p.log, p.stderr = c.Logging.Open(p.stderr)
 	if c.Reset {
-		if err := remove(c.Deployment().Dir(c.Data)); err != nil {
+		if err := removeDirectory(c.Deployment().Dir(c.Data)); err != nil {
 			return err
 		}
 	}
-	files := watched(c.Models)
+	files := watchModels(c.Models)
 	for first := true; ; first = false {
 		again, err := c.serve(p, files, first)
 		switch {
 		case p.ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
-			return p.stopped()
+			return p.endCommand()
 		case err != nil && first:
 			return err
 		case err != nil:
@@ -100,8 +100,8 @@ func (c *devCommand) Run(p *program) (err error) {
 	}
 }
 
-// remove deletes a data directory that no process has open.
-func remove(dir string) error {
+// removeDirectory deletes a data directory that no process has open.
+func removeDirectory(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "store")); err == nil {
 		if err := embedded.Remove(filepath.Join(dir, "store")); err != nil {
 			return fmt.Errorf("%w: --reset deletes %s: %w", store.ErrOwned, dir, err)
@@ -118,7 +118,7 @@ var errChanged = errors.New("a file of a model is changed")
 func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again bool, err error) {
 	ctx, stop := context.WithCancelCause(p.ctx)
 	defer stop(nil)
-	s, err := p.open(data{Data: c.Data, MemoryFlag: c.MemoryFlag, StageFlags: c.StageFlags}, c.Models, system.Options{Writes: true})
+	s, err := p.openSystem(data{Data: c.Data, MemoryFlag: c.MemoryFlag, StageFlags: c.StageFlags}, c.Models, system.Options{Writes: true})
 	if err != nil {
 		return false, err
 	}
@@ -132,12 +132,12 @@ func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again boo
 	told := metrics.New()
 	activity := console.NewActivity(s.Models)
 	followers := newKillable()
-	handler, leave, err := c.handler(s, log, told, activity, followers)
+	handler, leave, err := c.newHandler(s, log, told, activity, followers)
 	if err != nil {
 		return false, usage("%v", err)
 	}
 	defer leave()
-	if err := c.samples(p, s); err != nil {
+	if err := c.loadSamples(p, s); err != nil {
 		return false, err
 	}
 	_, size := s.Room()
@@ -152,7 +152,7 @@ func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again boo
 	}
 	defer end()
 	if first {
-		c.tell(p, s, handler, "http://"+c.Addr)
+		c.printHints(p, s, handler, "http://"+c.Addr)
 	} else {
 		fmt.Fprintf(p.stderr, "%s: served as the files are now\n", strings.Join(modelNames(s), ", "))
 	}
@@ -176,7 +176,7 @@ func (p *program) takeModels(s *system.System) error {
 		if len(b.Names) == 0 {
 			continue
 		}
-		if err := builds(p, b, func() error {
+		if err := runBuilds(p, b, func() error {
 			_, err := b.Run(p.ctx)
 			return err
 		}); err != nil {
@@ -189,9 +189,9 @@ func (p *program) takeModels(s *system.System) error {
 	return p.fill(s)
 }
 
-// handler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
+// newHandler answers queries, writes and metrics at one address. A name that is both is the query for a GET, and the entity
 // for everything else.
-func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, followers *killable) (_ http.Handler, leave func(), err error) {
+func (c *devCommand) newHandler(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, followers *killable) (_ http.Handler, leave func(), err error) {
 	status, lagging := statuses(s)
 	queries, err := api.New(engines(s), api.Options{Log: log, Status: anyStatus(lagging)})
 	if err != nil {
@@ -211,12 +211,12 @@ func (c *devCommand) handler(s *system.System, log *slog.Logger, told *metrics.M
 	if err != nil {
 		return nil, nil, err
 	}
-	return c.Console.beside(mux, s, console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Try: &console.Try{Kill: followers.Kill}})
+	return c.Console.addConsole(mux, s, console.Options{Log: log, Status: status, Activity: activity, Recordings: recorded, Try: &console.Try{Kill: followers.Kill}})
 }
 
-// samples takes in the files named; with none, and no rows, it makes some up.
+// loadSamples takes in the files named; with none, and no rows, it makes some up.
 // Made-up rows are written only where a model's tables have no row at all, so a second start adds nothing.
-func (c *devCommand) samples(p *program, s *system.System) error {
+func (c *devCommand) loadSamples(p *program, s *system.System) error {
 	for _, arg := range c.Sample {
 		part, path, err := fileOf(s, "--sample", arg)
 		if err != nil {
@@ -238,7 +238,7 @@ func (c *devCommand) samples(p *program, s *system.System) error {
 			continue
 		}
 		cs := sample.Commands(part.Model, time.Now())
-		if err := p.both(part.Runner, cli.New(p.stderr, "rows"), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
+		if err := p.writeAndApply(part.Runner, cli.New(p.stderr, "rows"), func(ctx context.Context) error { return write(ctx, s, part, cs) }); err != nil {
 			return fmt.Errorf("sample rows of %s: %w", part.Model.Name, err)
 		}
 		fmt.Fprintf(p.stderr, "%s: %d rows made up, to begin with\n", part.Model.Name, len(cs))
@@ -282,14 +282,14 @@ func (p *program) sampleFiles(s *system.System, part *system.Part, path string) 
 			return err
 		}
 		reading := cli.New(p.stderr, "records")
-		err = p.both(part.Runner, reading, func(ctx context.Context) error {
+		err = p.writeAndApply(part.Runner, reading, func(ctx context.Context) error {
 			if commands {
 				return putFile(ctx, s, part, path)
 			}
 			r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 			a := replay.NewArrangement(r, int(window), scratchIn(""))
 			defer a.Close()
-			unread, err := p.arrange([]input{{paths: []string{path}}}, r, a)
+			unread, err := p.orderRecords([]input{{paths: []string{path}}}, r, a)
 			if err == nil {
 				err = replayArranged(ctx, reading, a, r, 0)
 			}
@@ -341,9 +341,9 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 	})
 }
 
-// tell says where everything is and what to try. Each query that it suggests has rows, and each row that it suggests to delete is
+// printHints says where everything is and what to try. Each query that it suggests has rows, and each row that it suggests to delete is
 // there: they are asked first.
-func (c *devCommand) tell(p *program, s *system.System, h http.Handler, base string) {
+func (c *devCommand) printHints(p *program, s *system.System, h http.Handler, base string) {
 	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
 		for _, t := range tries(p.ctx, s.Store, part, h) {

@@ -104,8 +104,8 @@ func TestTries(t *testing.T) {
 			failtest.On(t, s.Start(t.Context()))
 			failtest.On(t, p.fill(s))
 			c := &devCommand{}
-			failtest.On(t, c.samples(p, s))
-			h, leave, err := c.handler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), newKillable())
+			failtest.On(t, c.loadSamples(p, s))
+			h, leave, err := c.newHandler(s, slog.New(slog.DiscardHandler), metrics.New(), console.NewActivity(s.Models), newKillable())
 			failtest.On(t, err)
 			defer leave()
 			suggested := seq.Map(tries(t.Context(), s.Store, s.Models[0], h), func(t try) string { return t.curl("http://dev") })

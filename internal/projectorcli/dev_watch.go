@@ -20,8 +20,8 @@ type modelFiles struct {
 	was   []string
 }
 
-// watched begins to watch the files of models.
-func watched(names []string) *modelFiles {
+// watchModels begins to watch the files of models.
+func watchModels(names []string) *modelFiles {
 	f := &modelFiles{names: names, was: make([]string, len(names))}
 	f.look()
 	return f

@@ -56,7 +56,7 @@ func (c *initCommand) Run(p *program) error {
 	}
 	files := [][2]string{{c.Name + ".yaml", strings.ReplaceAll(firstModel, "NAME", c.Name)}, {c.Name + ".test.md", strings.ReplaceAll(firstCase, "NAME", c.Name)}}
 	if c.FromTable != "" {
-		text, err := c.draft(p)
+		text, err := c.draftModel(p)
 		if err != nil {
 			return err
 		}
@@ -92,12 +92,12 @@ func (c *initCommand) Run(p *program) error {
 	return nil
 }
 
-// draft reads the table and returns a model of it.
-func (c *initCommand) draft(p *program) (string, error) {
+// draftModel reads the table and returns a model of it.
+func (c *initCommand) draftModel(p *program) (string, error) {
 	if !c.AWS {
 		return "", usage("--from-table reads a table in DynamoDB: say --aws")
 	}
-	t, err := c.table(p)
+	t, err := c.describeTable(p)
 	if err != nil {
 		return "", err
 	}
@@ -125,8 +125,8 @@ func (c *initCommand) draft(p *program) (string, error) {
 	return sample.Model(c.Name, t, rows), nil
 }
 
-// table describes the table, with those indexes that a model can have.
-func (c *initCommand) table(p *program) (*store.Table, error) {
+// describeTable describes the table, with those indexes that a model can have.
+func (c *initCommand) describeTable(p *program) (*store.Table, error) {
 	t := &store.Table{Name: c.FromTable, Key: store.KeySchema{Partition: store.KeyAttr{Name: "?", Type: value.String}}}
 	all, _, err := survey.Tables(p.ctx, system.Place{AWS: true}, []*model.Model{{Name: c.Name, Tables: []*model.Table{{Table: *t}}}})
 	if errors.Is(err, system.ErrConfig) {

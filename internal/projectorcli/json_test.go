@@ -86,7 +86,7 @@ func TestJSON(t *testing.T) {
 	check("projector build --dry-run", reflect.TypeFor[estimated](), on(data, exitGood, "build", "gallery", "--again", "--dry-run"))
 	check("projector build --from", reflect.TypeFor[[]enteredNow](), by(func(p *program) {
 		c := buildCommand{output: output{"json"}}
-		c.entered(p, &build.Recording{Of: map[string]*build.Recorded{"Log": {Put: 1, Since: time.Unix(1, 0)}}}, build.Progress{})
+		c.printEntered(p, &build.Recording{Of: map[string]*build.Recorded{"Log": {Put: 1, Since: time.Unix(1, 0)}}}, build.Progress{})
 	}))
 	check("projector build --prune", reflect.TypeFor[[]pruned](), by(func(p *program) {
 		json.NewEncoder(p.stdout).Encode([]pruned{{Generation: "1", Removed: true}})

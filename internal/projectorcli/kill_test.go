@@ -19,7 +19,7 @@ import (
 // written, and each record is counted once.
 func TestFollowersAreKilled(t *testing.T) {
 	p := &program{ctx: t.Context(), stderr: io.Discard, stdout: io.Discard}
-	s, err := p.open(data{Data: t.TempDir()}, []string{"gallery"}, system.Options{Writes: true})
+	s, err := p.openSystem(data{Data: t.TempDir()}, []string{"gallery"}, system.Options{Writes: true})
 	failtest.On(t, err)
 	defer s.Close()
 	failtest.On(t, s.Start(t.Context()))

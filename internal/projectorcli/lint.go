@@ -48,13 +48,13 @@ func (c *lintCommand) Run(p *program) error {
 			bad = bad || c.Strict && warned(list)
 		}
 		for _, is := range list {
-			out.add(is, func() { fmt.Fprintln(p.talk(is.Severity), is) })
+			out.printResult(is, func() { fmt.Fprintln(p.talk(is.Severity), is) })
 		}
 		if c.Output == "text" && problems == nil && !warned(list) {
 			fmt.Fprintf(p.stderr, "%s: good\n", name)
 		}
 	}
-	if out.end(); bad {
+	if out.printEnd(); bad {
 		return failed(exitCheck)
 	}
 	return nil

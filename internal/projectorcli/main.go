@@ -266,8 +266,8 @@ func (o output) to(w io.Writer) *results {
 	return &results{o, json.NewEncoder(w), []any{}, tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 }
 
-// add prints a result: with text by a call of text, with jsonl as a line.
-func (r *results) add(result any, text func()) {
+// printResult prints a result: with text by a call of text, with jsonl as a line.
+func (r *results) printResult(result any, text func()) {
 	switch r.Output {
 	case "text":
 		text()
@@ -278,21 +278,21 @@ func (r *results) add(result any, text func()) {
 	}
 }
 
-// end prints the table, and the array of json.
-func (r *results) end() {
+// printEnd prints the table, and the array of json.
+func (r *results) printEnd() {
 	r.table.Flush()
 	if r.Output == "json" {
 		r.enc.Encode(r.all)
 	}
 }
 
-// open loads the models and opens them where they are.
+// openSystem loads the models and opens them where they are.
 // The caller closes the system. Opening the embedded store takes its directory: a second process is refused.
-func (p *program) open(d data, names []string, o system.Options) (*system.System, error) {
+func (p *program) openSystem(d data, names []string, o system.Options) (*system.System, error) {
 	return p.openCounted(d, nil, names, o)
 }
 
-// openCounted is open with write units that are counted and limited.
+// openCounted is openSystem with write units that are counted and limited.
 func (p *program) openCounted(d data, writes *budget.Writes, names []string, o system.Options) (*system.System, error) {
 	at := p.place(d, names, writes, &o)
 	return cli.Open(p.ctx, at, names, o)
@@ -304,36 +304,36 @@ func (p *program) place(d data, names []string, writes *budget.Writes, o *system
 	o.DeriveIn, o.Log = d.DeriveIn, p.log
 	at := d.at()
 	at.Writes, at.Log = writes, p.log
-	p.concerns(d, names)
+	p.noteModel(d, names)
 	if p.spans != nil {
 		o.Tracer, at.Observe = p.spans, p.spans.Observer
 	}
 	return at
 }
 
-// concerns notes which model the command is for, and where, so that its messages say so. Of several models they say MODEL.
-func (p *program) concerns(d data, names []string) {
+// noteModel notes which model the command is for, and where, so that its messages say so. Of several models they say MODEL.
+func (p *program) noteModel(d data, names []string) {
 	p.about = &model.Model{Arg: "MODEL", Flags: cli.Flags(d.at(), system.Options{DeriveIn: d.DeriveIn})}
 	if len(names) == 1 {
 		p.about.Arg = names[0]
 	}
 }
 
-// traced begins to send spans as flags and environment say. Call it before open, and end at the end of the command.
-func (p *program) traced(f traces.Flag) (end func(), err error) {
+// beginTracing begins to send spans as flags and environment say. Call it before openSystem, and end at the end of the command.
+func (p *program) beginTracing(f traces.Flag) (end func(), err error) {
 	if p.spans, err = traces.Open(p.ctx, f.Traces, "weir", cli.Version(), p.log); err != nil {
 		return nil, usage("%v", err)
 	}
 	return p.spans.Close, nil
 }
 
-// existing is open for commands that only make sense where there is data.
+// existing is openSystem for commands that only make sense where there is data.
 // A directory without a store is a usage error, and stays as it is: a typing mistake makes no empty store.
 func (p *program) existing(d data, names []string, o system.Options) (*system.System, error) {
 	if err := p.hasData(d); err != nil {
 		return nil, err
 	}
-	return p.open(d, names, o)
+	return p.openSystem(d, names, o)
 }
 
 // named is existing for commands that can do without the model's file: gone says that there is only its name.

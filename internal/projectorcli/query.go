@@ -46,27 +46,27 @@ one array.
 // Run prints rows as pages arrive. After an error, those before it are printed.
 func (c *queryCommand) Run(p *program) error {
 	if c.Name == "" {
-		return c.list(p)
+		return c.printQueries(p)
 	}
-	params, limit, err := c.params()
+	params, limit, err := c.parseParameters()
 	if err != nil {
 		return err
 	}
 	if c.Server != "" {
-		return c.ask(p, params, limit)
+		return c.askServer(p, params, limit)
 	}
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{})
 	if c.found(err, c.data) {
-		return c.ask(p, params, limit)
+		return c.askServer(p, params, limit)
 	}
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := c.ready(p, s); err != nil {
+	if err := c.fillIndexes(p, s); err != nil {
 		return err
 	}
-	if err := c.behind(p, s.Models[0].Runner); err != nil {
+	if err := c.sayBehind(p, s.Models[0].Runner); err != nil {
 		return err
 	}
 	e := s.Models[0].Query
@@ -80,9 +80,9 @@ func (c *queryCommand) Run(p *program) error {
 	})
 }
 
-// behind says what is not derived yet from rows that were written while nothing followed them. It
+// sayBehind says what is not derived yet from rows that were written while nothing followed them. It
 // asks only where no other process can: on AWS that is what status and alarms are for.
-func (c *queryCommand) behind(p *program, r *runner.Runner) error {
+func (c *queryCommand) sayBehind(p *program, r *runner.Runner) error {
 	if c.shared() {
 		return nil
 	}
@@ -97,10 +97,10 @@ func (c *queryCommand) behind(p *program, r *runner.Runner) error {
 	return nil
 }
 
-// ready fills indexes that are new. Where others use the rows too, which may be many, it
+// fillIndexes fills indexes that are new. Where others use the rows too, which may be many, it
 // leaves that to projector build.
 // A search on an index that is not built is a usage error which names the command that builds it.
-func (c *queryCommand) ready(p *program, s *system.System) error {
+func (c *queryCommand) fillIndexes(p *program, s *system.System) error {
 	part := s.Models[0]
 	searches := slices.ContainsFunc(part.Model.Queries, func(q *model.Query) bool { return q.Name == c.Name && q.Search != nil })
 	switch {
@@ -118,9 +118,9 @@ func (c *queryCommand) ready(p *program, s *system.System) error {
 	return nil
 }
 
-// params reads key=value. limit is of the whole answer, 0 for none.
+// parseParameters reads key=value. limit is of the whole answer, 0 for none.
 // limit= is taken out of params. What is wrong is a usage error; whether the query has such a parameter is asked later.
-func (c *queryCommand) params() (params map[string]string, limit int, err error) {
+func (c *queryCommand) parseParameters() (params map[string]string, limit int, err error) {
 	params = map[string]string{}
 	for _, kv := range c.Params {
 		key, v, ok := strings.Cut(kv, "=")
@@ -198,7 +198,7 @@ func (c *queryCommand) print(p *program, m *model.Model, limit int, ask func(lim
 		between, end = "\n", "\n"
 	}
 	n, err := 0, error(nil)
-	for row, rerr := range pages(limit, ask, func(names []string) { p.unfinished(m, names) }) {
+	for row, rerr := range pages(limit, ask, func(names []string) { p.sayUnfinished(m, names) }) {
 		if err = rerr; err != nil {
 			break
 		}
@@ -218,8 +218,8 @@ func (c *queryCommand) print(p *program, m *model.Model, limit int, ask func(lim
 	return errors.Join(err, out.Flush())
 }
 
-// unfinished says that an answer does not have all that is derived.
-func (p *program) unfinished(m *model.Model, names []string) {
+// sayUnfinished says that an answer does not have all that is derived.
+func (p *program) sayUnfinished(m *model.Model, names []string) {
 	fmt.Fprintf(p.stderr, "not derived yet on these rows, by another definition, or from a stream that is off: %s (%s)\n", strings.Join(names, ", "), m.Command("status"))
 }
 
@@ -229,9 +229,9 @@ type offered struct {
 	Parameters []query.Parameter `json:"parameters"`
 }
 
-// list prints the queries of the model with their parameters.
+// printQueries prints the queries of the model with their parameters.
 // It opens no store: the secret is none that a cursor was sealed with, and no query runs.
-func (c *queryCommand) list(p *program) error {
+func (c *queryCommand) printQueries(p *program) error {
 	m, err := cli.LoadModel(p.ctx, c.Model)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (c *queryCommand) list(p *program) error {
 	out := c.to(p.stdout)
 	for _, q := range m.Queries {
 		is := offered{q.Name, append([]query.Parameter{}, e.Parameters(q.Name)...)}
-		out.add(is, func() {
+		out.printResult(is, func() {
 			if len(is.Parameters) == 0 {
 				fmt.Fprintln(out.table, is.Name)
 				return
@@ -251,7 +251,7 @@ func (c *queryCommand) list(p *program) error {
 			fmt.Fprintf(out.table, "%s\t%s\n", is.Name, usageOf(is.Parameters))
 		})
 	}
-	out.end()
+	out.printEnd()
 	return nil
 }
 

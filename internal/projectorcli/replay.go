@@ -106,11 +106,11 @@ func (c *replayCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	p.concerns(c.data, []string{c.Model})
+	p.noteModel(c.data, []string{c.Model})
 	if err := p.prepareReplay(c.at(), c.Model); err != nil {
 		return err
 	}
-	s, err := p.open(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
+	s, err := p.openSystem(c.data, []string{c.Model}, system.Options{NoSearch: c.NoSearch, Writes: true, AssumeComplete: c.AssumeComplete, LetterTTL: time.Duration(c.LetterTTL)})
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	gaps := &talk{more: "gaps", out: p.stderr}
 	bad := &talk{more: "records that cannot be used; see " + part.Model.Command("dead list")}
 	r.Bad = func(e events.Entry, err error) {
-		bad.say("dead letter: %s: %s", e.Location, part.Model.ShownText(err.Error()))
+		bad.sayLine("dead letter: %s: %s", e.Location, part.Model.ShownText(err.Error()))
 	}
 	dir := ""
 	if !c.shared() {
@@ -164,7 +164,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	a := replay.NewArrangement(r, int(c.Memory.Share(window)), scratchIn(dir))
 	defer a.Close()
-	unread, err := p.arrange(inputs, r, a)
+	unread, err := p.orderRecords(inputs, r, a)
 	if err == nil {
 		err = r.Begin(p.ctx)
 	}
@@ -185,7 +185,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err == nil && (!whole || len(lack) > 0) {
 		reading := cli.New(p.stderr, "records")
 		bad.out = reading
-		err = p.both(part.Runner, reading, func(ctx context.Context) error {
+		err = p.writeAndApply(part.Runner, reading, func(ctx context.Context) error {
 			if err := replayArranged(ctx, reading, a, r, landed); err != nil {
 				return err
 			}
@@ -195,7 +195,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err == nil && unread == nil {
 		err = r.CheckWindows(p.ctx, a)
 	}
-	bad.end()
+	bad.sayRest()
 	if err == nil {
 		err = unread // what was read before it is replayed
 	}
@@ -211,9 +211,9 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	r.Summary.Gaps = 0
 	failed := r.Gaps(p.ctx, func(d deadletter.Letter) {
 		r.Summary.Gaps++
-		gaps.say("gap: %s: %s: %s", d.Source, d.Target, d.Reason)
+		gaps.sayLine("gap: %s: %s: %s", d.Source, d.Target, d.Reason)
 	})
-	if gaps.end(); err == nil {
+	if gaps.sayRest(); err == nil {
 		err = failed
 	}
 	if err == nil {
@@ -225,7 +225,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	if err != nil {
 		return cli.Partly(err, r.Summary.Records() > 0)
 	}
-	if err := c.summary(p, s, r, landed, time.Since(start)); err != nil {
+	if err := c.printSummary(p, s, r, landed, time.Since(start)); err != nil {
 		return err
 	}
 	return c.complete(p, part, r)
@@ -249,9 +249,9 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 	return nil
 }
 
-// both writes the source rows and has what comes of them applied at the same time.
+// writeAndApply writes the source rows and has what comes of them applied at the same time.
 // It returns when all that was written is applied, or with the first error of either; the other is then stopped.
-func (p *program) both(run *runner.Runner, writing *cli.Progress, write func(context.Context) error) error {
+func (p *program) writeAndApply(run *runner.Runner, writing *cli.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	defer cancel(nil)
 	written := make(chan struct{})
@@ -344,9 +344,9 @@ func filesIn(path string) ([]string, error) {
 	return out, err
 }
 
-// arrange reads all records, and puts them in order. unread is why the
+// orderRecords reads all records, and puts them in order. unread is why the
 // rest of the files cannot be read; what was read before is replayed nevertheless.
-func (p *program) arrange(inputs []input, r *replay.Replay, a *replay.Arrangement) (unread, err error) {
+func (p *program) orderRecords(inputs []input, r *replay.Replay, a *replay.Arrangement) (unread, err error) {
 	reading := cli.New(p.stderr, "records read")
 	defer reading.End()
 	unread = eachBatch(p.ctx, reading, inputs, &r.Names, func(entries []events.Entry, table string) error {
@@ -460,15 +460,15 @@ type talk struct {
 	n    int
 }
 
-// say prints a line, up to maxShown of them.
-func (t *talk) say(format string, args ...any) {
+// sayLine prints a line, up to maxShown of them.
+func (t *talk) sayLine(format string, args ...any) {
 	if t.n++; t.n <= maxShown {
 		fmt.Fprintf(t.out, format+"\n", args...)
 	}
 }
 
-// end says how many more there were.
-func (t *talk) end() {
+// sayRest says how many more there were.
+func (t *talk) sayRest() {
 	if t.n > maxShown {
 		fmt.Fprintf(t.out, "… and %d more %s\n", t.n-maxShown, t.more)
 	}
@@ -489,10 +489,10 @@ type replayed struct {
 	Skipped int                   `json:"skipped"`
 }
 
-// summary prints what became of the records, of which so many were replayed in bulk, and how
+// printSummary prints what became of the records, of which so many were replayed in bulk, and how
 // much there now is.
 // Rows are counted in the store, not remembered: the numbers are those of all replays together.
-func (c *replayCommand) summary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {
+func (c *replayCommand) printSummary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {
 	derived, missing, err := s.Census(p.ctx, s.Models[0])
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ func (c *runCommand) Run(p *program) (err error) {
 			return owner
 		}
 	}
-	server, leave, err := c.listen(s, told, writes, c.Console, o)
+	server, leave, err := c.newServer(s, told, writes, c.Console, o)
 	if err != nil {
 		return err
 	}
@@ -127,14 +127,14 @@ func (c *runCommand) Run(p *program) (err error) {
 		return err
 	}
 	read()
-	c.tell(p, s, c.data, server)
+	c.saysAddress(p, s, c.data, server)
 	ready := func(ctx context.Context) error {
-		return c.building(ctx, s, log, func() error { return c.reach(ctx, p, s, log, indexed) })
+		return c.building(ctx, s, log, func() error { return c.keepIndexes(ctx, p, s, log, indexed) })
 	}
 	if err := together(p.ctx, s, server, log, follow, ready, indexed); err != nil {
 		return err
 	}
-	return p.stopped()
+	return p.endCommand()
 }
 
 // buildsOf returns the builds of a model that are not settled, as its status says them.
@@ -161,8 +161,8 @@ func statuses(s *system.System) (plain, lagging func(context.Context, string) (s
 	return plain, func(ctx context.Context, model string) (status.Status, error) { return of[model].Lagging(ctx) }
 }
 
-// spending adds to a status what this process has used from now on.
-func spending(of func(context.Context, string) (status.Status, error), units func() []budget.Use) func(context.Context, string) (status.Status, error) {
+// addSpending adds to a status what this process has used from now on.
+func addSpending(of func(context.Context, string) (status.Status, error), units func() []budget.Use) func(context.Context, string) (status.Status, error) {
 	since := time.Now()
 	return func(ctx context.Context, model string) (status.Status, error) {
 		st, err := of(ctx, model)
@@ -180,11 +180,11 @@ func modelNames(s *system.System) []string {
 // next start goes on with the rest.
 const finishTime = 10 * time.Second
 
-// reach makes the search indexes ready, and closes indexed. Until then searches are refused.
+// keepIndexes makes the search indexes ready, and closes indexed. Until then searches are refused.
 // A cluster that fails stops nothing else: reach tries again, and once more when an index is gone from it.
-func (c *runCommand) reach(ctx context.Context, p *program, s *system.System, log *slog.Logger, indexed chan<- struct{}) error {
+func (c *runCommand) keepIndexes(ctx context.Context, p *program, s *system.System, log *slog.Logger, indexed chan<- struct{}) error {
 	for ready := false; ; {
-		err := p.reach(ctx, s)
+		err := p.fillIndexes(ctx, s)
 		if err == nil && !ready {
 			ready = true
 			close(indexed)
@@ -219,9 +219,9 @@ const reachAgain = 10 * time.Second
 // cluster.
 func (c *runCommand) remote() bool { return c.shared() || c.OpenSearch != "" }
 
-// reach fills the indexes that are not complete, and shows how far it is. It returns when all can be searched.
+// fillIndexes fills the indexes that are not complete, and shows how far it is. It returns when all can be searched.
 // After an interruption it goes on where it was.
-func (p *program) reach(ctx context.Context, s *system.System) error {
+func (p *program) fillIndexes(ctx context.Context, s *system.System) error {
 	reading := cli.New(p.stderr, "rows read")
 	defer reading.End()
 	building := false
@@ -268,7 +268,7 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 		}
 		return server.Run(ctx)
 	})
-	start(func() error { return sweep(ctx, s, log) })
+	start(func() error { return sweepExpired(ctx, s, log) })
 	start(func() error { return reach(ctx) })
 	for _, part := range s.Models {
 		start(func() error { return follow(ctx, part) })
@@ -399,10 +399,10 @@ func sweepPause(removed int, took time.Duration) time.Duration {
 	return max(sweepEvery, 9*took)
 }
 
-// sweep removes rows whose time to live is over.
+// sweepExpired removes rows whose time to live is over.
 // It removes at most system.SweepAtOnce rows at a time, and returns nil when ctx is done. It is for the embedded
 // store: in DynamoDB, DynamoDB deletes expired rows, and Sweep does nothing.
-func sweep(ctx context.Context, s *system.System, log *slog.Logger) error {
+func sweepExpired(ctx context.Context, s *system.System, log *slog.Logger) error {
 	timer := time.NewTimer(sweepEvery)
 	defer timer.Stop()
 	for {

@@ -65,7 +65,7 @@ func (c *runCommand) startValues(p *program, s *system.System) error {
 	}
 	for _, part := range s.Models {
 		b := part.Builder()
-		if _, failed := p.retire(b, false); failed != nil {
+		if _, failed := p.noteRetired(b, false); failed != nil {
 			return failed
 		}
 		lacks, failed := b.LackingBuilds(p.ctx)
@@ -95,9 +95,9 @@ func (c *runCommand) startValues(p *program, s *system.System) error {
 	return s.Start(p.ctx)
 }
 
-// retire notes that a model no longer has what is derived by programs with an earlier one, and says so. It
+// noteRetired notes that a model no longer has what is derived by programs with an earlier one, and says so. It
 // reports whether there was something.
-func (p *program) retire(b *build.Builder, building bool) (bool, error) {
+func (p *program) noteRetired(b *build.Builder, building bool) (bool, error) {
 	retired, err := b.Retire(p.ctx, building)
 	if len(retired) > 0 {
 		fmt.Fprintf(p.stderr, "retired, since the model no longer has it: %s; what it has shown stays in the rows until %s\n", strings.Join(retired, ", "), b.Runner.Model.Command("build", "--prune"))

@@ -36,17 +36,17 @@ type serving struct {
 // begin has the program log and trace as the flags say, until end.
 func (c *serving) begin(p *program) (end func(), err error) {
 	p.log, p.stderr = c.Logging.Open(p.stderr)
-	return p.traced(c.Flag)
+	return p.beginTracing(c.Flag)
 }
 
-// listen makes the server of queries, metrics and console, which answers once it runs. The caller calls end when it has stopped.
+// newServer makes the server of queries, metrics and console, which answers once it runs. The caller calls end when it has stopped.
 // o says what the console has of those who derive.
-func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget.Writes, mode consoleMode, o console.Options) (_ *web.Server, end func(), err error) {
+func (c *serving) newServer(s *system.System, told *metrics.Metrics, writes *budget.Writes, mode consoleMode, o console.Options) (_ *web.Server, end func(), err error) {
 	plain, lagging := statuses(s)
 	o.Status, o.Units = plain, func() []budget.Use { return usesOf(s, writes) }
 	told.Writes = func() ([]budget.Use, map[budget.Cause]int64) { return usesOf(s, writes), writes.Retries() }
 	told.Builds = buildsOf(plain)
-	handler, err := api.New(engines(s), api.Options{Log: o.Log, Status: anyStatus(spending(lagging, o.Units)), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
+	handler, err := api.New(engines(s), api.Options{Log: o.Log, Status: anyStatus(addSpending(lagging, o.Units)), Keyed: c.KeysFile != "" || os.Getenv(web.EnvKeys) != ""})
 	if err != nil {
 		return nil, nil, usage("%v", err)
 	}
@@ -56,7 +56,7 @@ func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget
 	if o.Recordings, err = recordings(s, "--recordings", c.Recordings); err != nil {
 		return nil, nil, err
 	}
-	pages, end, err := mode.beside(mux, s, o)
+	pages, end, err := mode.addConsole(mux, s, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,8 +69,8 @@ func (c *serving) listen(s *system.System, told *metrics.Metrics, writes *budget
 	return server, end, nil
 }
 
-// tell says where queries are answered.
-func (c *serving) tell(p *program, s *system.System, d data, server *web.Server) {
+// saysAddress says where queries are answered.
+func (c *serving) saysAddress(p *program, s *system.System, d data, server *web.Server) {
 	fmt.Fprintf(p.stderr, "serving %s on http://%s/v1, from %s%s\n", strings.Join(modelNames(s), ", "), server.Addr(), d.at().Store().Name(d.at()), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
 		if s.Index == nil && len(part.Model.Searches) > 0 {
@@ -79,8 +79,8 @@ func (c *serving) tell(p *program, s *system.System, d data, server *web.Server)
 	}
 }
 
-// stopped ends a command that was asked to stop.
-func (p *program) stopped() error {
+// endCommand ends a command that was asked to stop.
+func (p *program) endCommand() error {
 	fmt.Fprintln(p.stderr, "stopped")
 	if errors.Is(context.Cause(p.ctx), errTerminated) {
 		return nil
@@ -125,13 +125,13 @@ func (c *serveCommand) Run(p *program) error {
 		return err
 	}
 	defer s.Close()
-	server, leave, err := c.listen(s, metrics.New(), writes, c.Console, console.Options{Log: p.log, Activity: console.NewActivity(s.Models)})
+	server, leave, err := c.newServer(s, metrics.New(), writes, c.Console, console.Options{Log: p.log, Activity: console.NewActivity(s.Models)})
 	if err != nil {
 		return err
 	}
 	defer leave()
 	defer server.Close()
-	c.tell(p, s, c.data, server)
+	c.saysAddress(p, s, c.data, server)
 	ctx, cancel := context.WithCancel(p.ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { awaitIndexes(ctx, s, p.log) })
@@ -140,7 +140,7 @@ func (c *serveCommand) Run(p *program) error {
 	if err := server.Run(p.ctx); err != nil {
 		return err
 	}
-	return p.stopped()
+	return p.endCommand()
 }
 
 // awaitIndexes asks until each model's indexes are built, from when on searches are answered, and begins again when one is gone.

@@ -65,7 +65,7 @@ func (rows *rowsOf) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// asker asks a server. Make it with running.asker.
+// asker asks a server. Make it with running.newAsker.
 type asker struct {
 	base   string
 	below  string // before all paths
@@ -79,8 +79,8 @@ func (f *running) found(err error, d data) bool {
 	return f.Server != ""
 }
 
-// asker checks the flags. What is wrong with them is a usage error; no error has a key in it.
-func (f *running) asker() (*asker, error) {
+// newAsker checks the flags. What is wrong with them is a usage error; no error has a key in it.
+func (f *running) newAsker() (*asker, error) {
 	u, err := url.Parse(f.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, usage("--server takes a URL such as http://127.0.0.1:8480, without a user and parameters")
@@ -119,9 +119,9 @@ func (f *running) key() (string, error) {
 	return key, nil
 }
 
-// get asks for a path, and reads the JSON of the answer into to. What the server says is wrong with
+// getJSON asks for a path, and reads the JSON of the answer into to. What the server says is wrong with
 // the question is a usage error.
-func (a *asker) get(ctx context.Context, path string, params url.Values, to any) (http.Header, error) {
+func (a *asker) getJSON(ctx context.Context, path string, params url.Values, to any) (http.Header, error) {
 	return a.send(ctx, http.MethodGet, path, params, nil, to)
 }
 
@@ -197,8 +197,8 @@ func (a *asker) refused(status int, body []byte) error {
 	return fmt.Errorf("the server %s: %s (%d)", a.base, detail, status)
 }
 
-// page asks for a page of an answer.
-func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int, cursor string) (out answerPage, err error) {
+// getPage asks for a page of an answer.
+func (a *asker) getPage(ctx context.Context, path string, ask url.Values, limit int, cursor string) (out answerPage, err error) {
 	if limit > 0 {
 		ask.Set("limit", strconv.Itoa(limit))
 	}
@@ -209,7 +209,7 @@ func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int
 		Items  *rowsOf `json:"items"`
 		Cursor string  `json:"cursor"`
 	}
-	said, err := a.get(ctx, path, ask, &page)
+	said, err := a.getJSON(ctx, path, ask, &page)
 	if err == nil && page.Items == nil {
 		err = usage("%s does not answer as a server of weir does; is the URL right?", a.base)
 	}
@@ -226,9 +226,9 @@ func (a *asker) page(ctx context.Context, path string, ask url.Values, limit int
 // mostEmpty is how many pages without a row may follow each other: each of them has looked at many rows.
 const mostEmpty = 10_000
 
-// ask prints the answer of a server, in the forms that Run prints.
-func (c *queryCommand) ask(p *program, params map[string]string, limit int) error {
-	a, err := c.running.asker()
+// askServer prints the answer of a server, in the forms that Run prints.
+func (c *queryCommand) askServer(p *program, params map[string]string, limit int) error {
+	a, err := c.running.newAsker()
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (c *queryCommand) ask(p *program, params map[string]string, limit int) erro
 	path := "/v1/" + url.PathEscape(m.Name) + "/" + url.PathEscape(c.Name)
 	empty := 0 // pages without a row, one after the other
 	return c.print(p, m, limit, func(limit int, cursor string) (answerPage, error) {
-		page, err := a.page(p.ctx, path, ask, limit, cursor)
+		page, err := a.getPage(p.ctx, path, ask, limit, cursor)
 		if empty++; len(page.rows) > 0 {
 			empty = 0
 		}

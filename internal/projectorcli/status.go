@@ -79,7 +79,7 @@ func (c *statusCommand) read(p *program) (st status.Status, err error) {
 			return st, err
 		}
 	}
-	a, err := c.asker()
+	a, err := c.newAsker()
 	if err != nil {
 		return st, err
 	}
@@ -87,6 +87,6 @@ func (c *statusCommand) read(p *program) (st status.Status, err error) {
 	if err != nil {
 		return st, err
 	}
-	_, err = a.get(p.ctx, "/v1/"+url.PathEscape(m.Name)+"/"+model.StatusPath, nil, &st)
+	_, err = a.getJSON(p.ctx, "/v1/"+url.PathEscape(m.Name)+"/"+model.StatusPath, nil, &st)
 	return st, err
 }

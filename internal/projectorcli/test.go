@@ -55,7 +55,7 @@ GitHub they are annotations, too. Exits with 1 if a case fails.
 
 // Run runs all cases of all pages.
 func (c *testCommand) Run(p *program) error {
-	pages, err := c.pages()
+	pages, err := c.readPages()
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (p *program) caseRunner() *cases.Runner {
 
 const casesFailed = cli.Failed(exitCheck)
 
-// pages reads the pages that are named.
-func (c *testCommand) pages() (out []*cases.Page, err error) {
+// readPages reads the pages that are named.
+func (c *testCommand) readPages() (out []*cases.Page, err error) {
 	if len(c.Pages) == 0 {
 		c.Pages = []string{"."}
 	}
@@ -163,7 +163,7 @@ func (p *program) loadCase(ctx context.Context, s *system.System, part *system.P
 	r := &replay.Replay{Model: part.Model, Store: s.Store, Runner: part.Runner, Names: s.Names}
 	a := replay.NewArrangement(r, int(window), scratchIn(""))
 	defer a.Close()
-	unread, err := quiet.arrange([]input{{paths: []string{path}}}, r, a)
+	unread, err := quiet.orderRecords([]input{{paths: []string{path}}}, r, a)
 	if err == nil {
 		err = replayArranged(ctx, cli.New(io.Discard, "records"), a, r, 0)
 	}
@@ -183,7 +183,7 @@ func parseQuery(command string) (q cases.Query, err error) {
 		return q, err
 	}
 	q.Name, q.Only = is.Query.Name, is.Query.Only
-	q.Params, q.Limit, err = is.Query.params()
+	q.Params, q.Limit, err = is.Query.parseParameters()
 	return q, err
 }
 

@@ -83,7 +83,7 @@ func (c *verifyCommand) Run(p *program) error {
 	if err == nil && refused != nil { // the recount says what differs all the same
 		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", refused)
 	} else if err == nil && !c.shared() {
-		err = p.settle(s)
+		err = p.settleSystem(s)
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (c *verifyCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	c.cannot(p, v.Unshown)
+	c.printUnfit(p, v.Unshown)
 	if c.Output == "json" {
 		json.NewEncoder(p.stdout).Encode(recounted{v.Unshown, v.Missing, v.NotCompared, v.Checked, n, append([]scratch.Difference{}, found...)})
 	}
@@ -168,9 +168,9 @@ func howSure(n, passing int) string {
 		"if readers lag (status says how far), verify again when they do not", n, scratch.Meanwhile, passing)
 }
 
-// cannot prints the values that are over their max, or that cannot be derived. They are
+// printUnfit prints the values that are over their max, or that cannot be derived. They are
 // no differences: rows rightly do not show them.
-func (c *verifyCommand) cannot(p *program, values []scratch.Unshown) {
+func (c *verifyCommand) printUnfit(p *program, values []scratch.Unshown) {
 	for _, u := range values {
 		switch c.Output {
 		case "text":
@@ -188,9 +188,9 @@ func twice(v *scratch.Verify, ctx context.Context, yield func(scratch.Difference
 	return err
 }
 
-// settle starts the models, fills indexes that are new and applies what is still in the streams.
+// settleSystem starts the models, fills indexes that are new and applies what is still in the streams.
 // Only one process may use the rows then. It returns when nothing is left to apply.
-func (p *program) settle(s *system.System) error {
+func (p *program) settleSystem(s *system.System) error {
 	if err := s.Start(p.ctx); err != nil {
 		return err
 	}

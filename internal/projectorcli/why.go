@@ -48,7 +48,7 @@ func (c *whyCommand) Run(p *program) error {
 	line := func(l scratch.Line) {
 		found, last = found+1, l.Value
 		is := partOf(&l)
-		out.add(is, func() { is.text(out.table) })
+		out.printResult(is, func() { is.printText(out.table) })
 	}
 	explain, things := c.explainRows, "rows"
 	if len(c.From)+len(c.Files) > 0 {
@@ -59,7 +59,7 @@ func (c *whyCommand) Run(p *program) error {
 		err = errors.Join(err, w.Close())
 	}
 	if out.table.Flush(); err == nil || found > 0 {
-		out.end()
+		out.printEnd()
 	}
 	if err != nil {
 		return err
@@ -104,13 +104,13 @@ func (c *whyCommand) explainRecords(p *program, line func(scratch.Line)) (*scrat
 			}
 		}
 	}
-	return w, c.passes(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
+	return w, c.readTwice(p, w, line, scratch.Options{Memory: c.Memory, Now: time.Now}, "records", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
 		return eachEntry(p.ctx, reading, inputs, &names, yield)
 	})
 }
 
-// passes reads all there is twice.
-func (c *whyCommand) passes(p *program, w *scratch.Why, line func(scratch.Line), o scratch.Options, unit string, each func(*cli.Progress, func(*events.Entry, string) error) error) error {
+// readTwice reads all there is twice.
+func (c *whyCommand) readTwice(p *program, w *scratch.Why, line func(scratch.Line), o scratch.Options, unit string, each func(*cli.Progress, func(*events.Entry, string) error) error) error {
 	pass := func(what string, yield func(*events.Entry, string) error) error {
 		reading := cli.New(p.stderr, unit+what)
 		defer reading.End()
@@ -159,7 +159,7 @@ func (c *whyCommand) explainRows(p *program, line func(scratch.Line)) (*scratch.
 		l.Event, l.Sequence = "", ""
 		line(l)
 	}
-	return w, c.passes(p, w, now, scratch.Options{Dir: dir, Memory: size, Now: s.Now}, "rows", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
+	return w, c.readTwice(p, w, now, scratch.Options{Dir: dir, Memory: size, Now: s.Now}, "rows", func(reading *cli.Progress, yield func(*events.Entry, string) error) error {
 		n := int64(0)
 		return scratch.Rows(p.ctx, m, s.Store, func(e *events.Entry, table string) error {
 			n++
@@ -169,8 +169,8 @@ func (c *whyCommand) explainRows(p *program, line func(scratch.Line)) (*scratch.
 	})
 }
 
-// text prints a part as a row of a table.
-func (l *part) text(table io.Writer) {
+// printText prints a part as a row of a table.
+func (l *part) printText(table io.Writer) {
 	if l.Line == 0 {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", l.Row, l.Added, l.Value)
 		return

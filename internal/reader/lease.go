@@ -62,10 +62,10 @@ type watch struct {
 	since time.Time // when it was first seen in this state
 }
 
-// observe notes the lease as it was read between the times before and after, and reports
+// observeLease notes the lease as it was read between the times before and after, and reports
 // whether it may be taken. It counts the wait from after to a later before, which is the
 // shortest wait possible: the holder counts from the time before its last beat.
-func (w *watch) observe(now owntable.LeaseRow, before, after time.Time, lasts time.Duration) bool {
+func (w *watch) observeLease(now owntable.LeaseRow, before, after time.Time, lasts time.Duration) bool {
 	if now != w.LeaseRow || w.since.IsZero() {
 		w.LeaseRow, w.since = now, after
 	}

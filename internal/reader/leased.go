@@ -188,14 +188,14 @@ func (r *Leased) elapsed(t time.Time) time.Duration {
 func (r *Leased) Run(ctx context.Context) {
 	ctx = budget.For(ctx, budget.Lease)
 	join := r.opts.Go(func() { // beats are sent however long a round takes
-		r.repeat(ctx, nil, func() {
+		r.repeatUntilEnd(ctx, nil, func() {
 			if err := r.renewLease(ctx); err != nil && ctx.Err() == nil {
 				r.opts.Log.Warn("keeping the lease", "error", err)
 				r.report(Leases)
 			}
 		})
 	})
-	r.repeat(ctx, r.stale, func() {
+	r.repeatUntilEnd(ctx, r.stale, func() {
 		if err := r.listShards(ctx); err != nil && ctx.Err() == nil {
 			r.opts.Log.Warn("looking for shards", "error", err)
 			r.report(Lists)
@@ -205,9 +205,9 @@ func (r *Leased) Run(ctx context.Context) {
 	r.letGo()
 }
 
-// repeat calls do five times in the time of a lease, and whenever more delivers; in that case the last
+// repeatUntilEnd calls do five times in the time of a lease, and whenever more delivers; in that case the last
 // listing of shards counts as out of date.
-func (r *Leased) repeat(ctx context.Context, more <-chan struct{}, do func()) {
+func (r *Leased) repeatUntilEnd(ctx context.Context, more <-chan struct{}, do func()) {
 	for ctx.Err() == nil {
 		start := r.monotonicNow()
 		do()
@@ -253,7 +253,7 @@ func (r *Leased) renewLease(ctx context.Context) error {
 	}
 	after := r.monotonicNow()
 	r.mu.Lock()
-	free := r.other.observe(is, start, after, r.opts.Lease)
+	free := r.other.observeLease(is, start, after, r.opts.Lease)
 	r.mu.Unlock()
 	if !free {
 		return nil
@@ -280,7 +280,7 @@ func (r *Leased) setFence(fence int64, since time.Time) {
 	r.fence, r.beatAt, r.other = fence, since, watch{}
 	clear(r.pages)
 	r.mu.Unlock()
-	r.relist()
+	r.requestListing()
 	r.wakeConsumers()
 }
 
@@ -387,8 +387,8 @@ func (r *Leased) adoptSurvey(v *survey) {
 	maps.DeleteFunc(r.pages, func(p shardName, _ page) bool { return !v.there[p] })
 }
 
-// relist makes the reader list the shards again.
-func (r *Leased) relist() {
+// requestListing makes the reader list the shards again.
+func (r *Leased) requestListing() {
 	select {
 	case r.stale <- struct{}{}:
 	default:

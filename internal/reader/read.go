@@ -89,7 +89,7 @@ func (r *Leased) keepPage(at shardName, read store.Records) {
 	r.pages[at] = p
 	r.mu.Unlock()
 	if p.end && !was.end {
-		r.relist()
+		r.requestListing()
 	}
 }
 

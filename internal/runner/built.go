@@ -80,7 +80,7 @@ func (r *Runner) PutPiece(ctx context.Context, piece []ReadTarget, unread bool, 
 	}
 	did.Tries = len(tries)
 	for _, t := range piece { // one of them is written by others, or takes nothing
-		if err := w.contribute(ctx, t.Target, r.contributionsOf(t.Target, t.Rows), guard); err != nil {
+		if err := w.countContributions(ctx, t.Target, r.contributionsOf(t.Target, t.Rows), guard); err != nil {
 			return did, fmt.Errorf("%s: %w", r.DescribeRow(t.Target), err)
 		}
 	}

@@ -213,7 +213,7 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 		}
 	}
 	for _, o := range offers {
-		g.asked(g.Entity, o.Target)
+		g.ensureShown(g.Entity, o.Target)
 	}
 	return g.showTargets(ctx, map[*projections.Target]value.Item{})
 }
@@ -248,7 +248,7 @@ func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Of
 		}
 	}
 	for _, o := range offers {
-		w.asked(g.Entity, o.Target)
+		w.ensureShown(g.Entity, o.Target)
 	}
 	return w.noteTargets(ctx, map[*projections.Target]value.Item{})
 }
@@ -305,8 +305,8 @@ func (w *Work) takeTargets(e *model.Entity) (out []*projections.Target) {
 	return out
 }
 
-// asked makes sure that a target is shown.
-func (w *Work) asked(e *model.Entity, row store.Ref) {
+// ensureShown makes sure that a target is shown.
+func (w *Work) ensureShown(e *model.Entity, row store.Ref) {
 	for _, t := range w.Targets {
 		if projections.SameRow(t.Row, row) {
 			return
@@ -380,7 +380,7 @@ func (w *Work) countOffered(ctx context.Context, o *projections.Offered, into fu
 // time as into says, and fewer if one transaction does not hold what they change.
 func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into func(target store.Ref) (Into, int)) error {
 	if into == nil {
-		return w.contribute(ctx, target, cs, guard)
+		return w.countContributions(ctx, target, cs, guard)
 	}
 	adds, most := into(target)
 	for len(cs) > 0 {
@@ -437,10 +437,10 @@ type counted struct {
 	change  int               // of the batch; -1 for none
 }
 
-// contribute counts contributions to one target. guard is part of each transaction.
+// countContributions counts contributions to one target. guard is part of each transaction.
 // Contributions of one call are counted in parts; a crash leaves some counted, and a repetition
 // finds their marks.
-func (w *Work) contribute(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
+func (w *Work) countContributions(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
 	for len(cs) > 0 {
 		n, _, _ := markedAtOnce(len(cs), func(i int) (value.Item, []value.Attr) { return cs[i].key, cs[i].amounts })
 		if err := w.contributeSome(ctx, target, cs[:n], guard); err != nil {

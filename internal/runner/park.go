@@ -84,7 +84,7 @@ func (w *Work) dropSeen(ctx context.Context, t *projections.Target) error {
 	if err != nil {
 		return err
 	}
-	w.look(ref, ledger)
+	w.noteEpoch(ref, ledger)
 	if err := w.readFrontier(ctx); err != nil {
 		return err
 	}

@@ -107,19 +107,19 @@ const pruneAtOnce = 60
 // epoch returns the epoch of a ledger as this batch knows it.
 func (w *Work) epoch(ledger store.Ref) value.Value { return w.epochs[ledger.Key.Partition.Text()] }
 
-// look notes the epoch of a ledger that was read, or whose condition failed.
-func (w *Work) look(ledger store.Ref, row value.Item) {
+// noteEpoch notes the epoch of a ledger that was read, or whose condition failed.
+func (w *Work) noteEpoch(ledger store.Ref, row value.Item) {
 	epoch := owntable.LedgerRow(row).Epoch()
 	if owntable.IsUnlogged(w.ShardKey) || value.Equal(epoch, w.epoch(ledger)) {
 		return
 	}
-	w.met(ledger, epoch)
+	w.noteEpochRead(ledger, epoch)
 	w.Runner.Pruned.add(ledger)
 	w.looked = true
 }
 
-// met notes the epoch that a ledger had when it was read, for the write that follows.
-func (w *Work) met(ledger store.Ref, epoch value.Value) {
+// noteEpochRead notes the epoch that a ledger had when it was read, for the write that follows.
+func (w *Work) noteEpochRead(ledger store.Ref, epoch value.Value) {
 	if w.epochs == nil {
 		w.epochs = map[string]value.Value{}
 	}
@@ -179,7 +179,7 @@ func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, led
 			if w.Looked.Frontier.Compare(w.frontier) > 0 {
 				w.frontier = w.Looked.Frontier
 			}
-			w.met(ref, owntable.LedgerRow(row).Epoch())
+			w.noteEpochRead(ref, owntable.LedgerRow(row).Epoch())
 			left = w.counted(t, row, ledgers, left)
 		case w.Runner.Pruned.has(ref):
 			refs, of = append(refs, ref), append(of, t)
@@ -192,7 +192,7 @@ func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, led
 		return nil, err
 	}
 	for i, row := range rows {
-		w.look(refs[i], row)
+		w.noteEpoch(refs[i], row)
 	}
 	if err := w.readFrontier(ctx); err != nil {
 		return nil, err

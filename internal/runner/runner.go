@@ -224,7 +224,7 @@ func (r *Runner) applyGathered(ctx context.Context, b Batch) (*Work, error) {
 	if err := w.moveOldRows(ctx); err != nil {
 		return nil, err
 	}
-	return w, w.faults(ctx)
+	return w, w.keepFaults(ctx)
 }
 
 // Fold folds changes of one shard, which must be in stream order: it returns what they
@@ -411,8 +411,8 @@ func (r *Runner) OwnRowExpiry() value.Value {
 	return value.OfInt(r.Now().Add(max(tombstoneLife, r.markExpiry)).Unix())
 }
 
-// faults keeps dead letters for records with images that a derivation cannot use.
-func (w *Work) faults(ctx context.Context) error {
+// keepFaults keeps dead letters for records with images that a derivation cannot use.
+func (w *Work) keepFaults(ctx context.Context) error {
 	var ds []deadletter.Letter
 	for i, f := range w.Faults {
 		c := &w.Changes[w.FaultOf[i]]

@@ -78,7 +78,7 @@ func (w *Work) count(ctx context.Context, targets []*projections.Target, ledgers
 	}
 	for i, t := range targets {
 		if errors.Is(out[i].Err, store.ErrCondition) {
-			w.look(owntable.Ledger(w.Model.Name, t.Row), out[i].Row)
+			w.noteEpoch(owntable.Ledger(w.Model.Name, t.Row), out[i].Row)
 		}
 	}
 	if err := w.readFrontier(ctx); err != nil {

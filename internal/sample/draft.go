@@ -65,7 +65,7 @@ func Model(name string, t *store.Table, rows []value.Item) string {
 		e.rows = append(e.rows, row)
 	}
 	for _, e := range d.entities {
-		d.keys(e)
+		d.findKeys(e)
 	}
 	slices.SortStableFunc(d.entities, func(a, b *entity) int {
 		if a.isFixed() != b.isFixed() {
@@ -86,7 +86,7 @@ func Model(name string, t *store.Table, rows []value.Item) string {
 		d.others = append(d.others, e)
 		return true
 	})
-	return d.text(name)
+	return d.writeModel(name)
 }
 
 // drafted is a draft on its way.
@@ -188,11 +188,11 @@ func (d *drafted) nameOf(text string) string {
 	return name
 }
 
-// keys finds the templates of an entity's keys. A key that all rows have as it is needs none.
-func (d *drafted) keys(e *entity) {
+// findKeys finds the templates of an entity's keys. A key that all rows have as it is needs none.
+func (d *drafted) findKeys(e *entity) {
 	for i, k := range d.table.KeyAttrs() {
 		ofTable := k.Name == d.table.Key.Partition.Name || k.Name == d.table.Key.Sort.Name
-		t, ok := e.template(k.Name, d.table.KeyAttrs())
+		t, ok := e.findTemplate(k.Name, d.table.KeyAttrs())
 		if !ok {
 			t = template{attr: k.Name, names: []string{k.Name}} // an attribute
 			if !ofTable {
@@ -213,8 +213,8 @@ func (d *drafted) keys(e *entity) {
 	}
 }
 
-// template finds what the rows have in common in a key attribute. ok is false if it is not made of parts.
-func (e *entity) template(attr string, keys []store.KeyAttr) (t template, ok bool) {
+// findTemplate finds what the rows have in common in a key attribute. ok is false if it is not made of parts.
+func (e *entity) findTemplate(attr string, keys []store.KeyAttr) (t template, ok bool) {
 	t.attr = attr
 	first := parts(e.rows[0].Get(attr))
 	for _, row := range e.rows {
@@ -329,8 +329,8 @@ func textType(s string) string {
 	return "string"
 }
 
-// text writes the model.
-func (d *drafted) text(name string) string {
+// writeModel writes the model.
+func (d *drafted) writeModel(name string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# A draft by rows of the table. Look at names and types, and choose what to derive.\nmodel: %s\n\ntables:\n  %q:\n    key: %s\n", name, d.table.Name, draftKeyText(d.table.Key))
 	if d.table.TTL != "" {

@@ -29,7 +29,7 @@ func Commands(m *model.Model, now time.Time) []ingest.Command { return Apart(m, 
 // Commands. A row whose key has no text cannot be told apart.
 func Apart(m *model.Model, now time.Time, name string) []ingest.Command {
 	s := &sample{prefix: name, model: m, now: now.UTC().Truncate(time.Second), links: links{}, words: map[field][]value.Value{}, taken: map[string]bool{}}
-	s.learn()
+	s.learnLinks()
 	var out []ingest.Command
 	for _, e := range m.Entities {
 		if !e.Derived && !keepsKeys(s.model, e) {
@@ -60,8 +60,8 @@ func (l links) root(f field) field {
 	}
 }
 
-// join puts b's group into a's group.
-func (l links) join(a, b field) {
+// joinGroups puts b's group into a's group.
+func (l links) joinGroups(a, b field) {
 	if x, y := l.root(a), l.root(b); x != y {
 		l[y] = x
 	}
@@ -78,9 +78,9 @@ type sample struct {
 	taken  map[string]bool         // keys of rows, which several entities may share
 }
 
-// learn finds out which fields hold ids of which entity: fields that have the name of a key of
+// learnLinks finds out which fields hold ids of which entity: fields that have the name of a key of
 // exactly one entity, and fields that derivations use to find rows.
-func (s *sample) learn() {
+func (s *sample) learnLinks() {
 	owners := map[string][]*model.Entity{}
 	for _, e := range s.model.Entities {
 		if keys := e.KeyNames(); len(keys) == 1 && !e.Derived {
@@ -90,36 +90,36 @@ func (s *sample) learn() {
 	for _, e := range s.model.Entities {
 		for _, name := range e.InputNames() {
 			if of := owners[name]; len(of) == 1 {
-				s.links.join(field{of[0], name}, field{e, name})
+				s.links.joinGroups(field{of[0], name}, field{e, name})
 			}
 		}
 	}
 	for _, t := range s.model.Tallies {
 		for _, src := range t.Sources {
-			s.assigned(t.Target, src.To, src.Entity)
-			s.asked(src.Entity, src.Where)
+			s.joinFields(t.Target, src.To, src.Entity)
+			s.noteConstants(src.Entity, src.Where)
 		}
 	}
 	for _, f := range s.model.Follows {
-		s.assigned(f.Source, f.Key, f.From)
+		s.joinFields(f.Source, f.Key, f.From)
 	}
 	for _, x := range s.model.Searches {
-		s.asked(x.Of, x.Where)
+		s.noteConstants(x.Of, x.Where)
 	}
 }
 
-// assigned joins the names of a target's key with the fields that they come from, so that rows of
+// joinFields joins the names of a target's key with the fields that they come from, so that rows of
 // the sample belong together.
-func (s *sample) assigned(target *model.Entity, to []model.Assign, from *model.Entity) {
+func (s *sample) joinFields(target *model.Entity, to []model.Assign, from *model.Entity) {
 	for _, a := range to {
 		if a.Expr.Field != nil {
-			s.links.join(field{target, a.Name}, field{from, a.Expr.Field.Name})
+			s.links.joinGroups(field{target, a.Name}, field{from, a.Expr.Field.Name})
 		}
 	}
 }
 
-// asked notes constants of conditions, so that rows of the sample pass them.
-func (s *sample) asked(e *model.Entity, tests []model.Test) {
+// noteConstants notes constants of conditions, so that rows of the sample pass them.
+func (s *sample) noteConstants(e *model.Entity, tests []model.Test) {
 	for _, t := range tests {
 		f := field{e, t.Field.Name}
 		s.words[f] = append(s.words[f], seq.Where(t.Constants(), t.Is.Holds)...)

@@ -71,7 +71,7 @@ func (s *Sorter) Bytes() int { return len(s.buf) + refBytes*len(s.refs) }
 // Add adds a value, of which it keeps a copy. Call it no more once Sorted was called.
 func (s *Sorter) Add(key, val []byte) error {
 	if n := len(key) + len(val) + refBytes; s.Bytes()+n > s.most && len(s.refs) > 0 {
-		if err := s.spill(); err != nil {
+		if err := s.writeRun(); err != nil {
 			return err
 		}
 	}
@@ -133,9 +133,9 @@ func firstOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// spill writes what is in memory to the file, sorted.
+// writeRun writes what is in memory to the file, sorted.
 // The memory is free for what is added next. After an error the Sorter is of no more use but to be closed.
-func (s *Sorter) spill() error {
+func (s *Sorter) writeRun() error {
 	if s.file == nil {
 		f, err := s.make()
 		if err != nil {
@@ -173,7 +173,7 @@ func (s *Sorter) Sorted() (*Reader, error) {
 		return &Reader{in: s}, nil
 	}
 	if len(s.refs) > 0 {
-		if err := s.spill(); err != nil {
+		if err := s.writeRun(); err != nil {
 			return nil, err
 		}
 	}
@@ -187,13 +187,13 @@ func (s *Sorter) Sorted() (*Reader, error) {
 	r := &Reader{}
 	for i, p := range s.pieces {
 		c := &cursor{order: i, in: bufio.NewReaderSize(io.NewSectionReader(s.file, p.from, p.to-p.from), readBytes)}
-		if err := c.next(); err != nil {
+		if err := c.readNext(); err != nil {
 			return nil, err
 		}
 		r.heap = append(r.heap, c)
 	}
 	for i := len(r.heap)/2 - 1; i >= 0; i-- {
-		r.down(i)
+		r.siftDown(i)
 	}
 	return r, nil
 }
@@ -230,7 +230,7 @@ func (r *Reader) Next() (key, val []byte, err error) {
 		return r.in.key(ref), r.in.val(ref), nil
 	}
 	if r.begun && len(r.heap) > 0 {
-		switch err := r.heap[0].next(); {
+		switch err := r.heap[0].readNext(); {
 		case errors.Is(err, io.EOF):
 			last := len(r.heap) - 1
 			r.heap[0], r.heap[last] = r.heap[last], nil
@@ -238,7 +238,7 @@ func (r *Reader) Next() (key, val []byte, err error) {
 		case err != nil:
 			return nil, nil, err
 		}
-		r.down(0)
+		r.siftDown(0)
 	}
 	r.begun = true
 	if len(r.heap) == 0 {
@@ -248,8 +248,8 @@ func (r *Reader) Next() (key, val []byte, err error) {
 	return c.key, c.val, nil
 }
 
-// down moves a cursor to its place among those below it.
-func (r *Reader) down(i int) {
+// siftDown moves a cursor to its place among those below it.
+func (r *Reader) siftDown(i int) {
 	for {
 		least := i
 		for _, k := range [...]int{2*i + 1, 2*i + 2} {
@@ -278,8 +278,8 @@ func (c *cursor) before(o *cursor) bool {
 	return d < 0 || d == 0 && c.order < o.order
 }
 
-// next reads the next value, io.EOF after the last.
-func (c *cursor) next() error {
+// readNext reads the next value, io.EOF after the last.
+func (c *cursor) readNext() error {
 	key, err := binary.ReadUvarint(c.in)
 	if errors.Is(err, io.EOF) {
 		return io.EOF

@@ -124,8 +124,8 @@ func lagLine(l *reader.Lag) string {
 	return fmt.Sprintf("  %s behind, in %d of %s", lagText(*l.Seconds), l.Behind, shards)
 }
 
-// behind ends the line of what is derived, if it is behind or that is not known.
-func behind(seconds *float64) string {
+// endLine ends the line of what is derived, if it is behind or that is not known.
+func endLine(seconds *float64) string {
 	switch {
 	case seconds == nil:
 		return "; lag unknown"

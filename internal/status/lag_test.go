@@ -37,7 +37,7 @@ func (c *clocked) lagging() string {
 	}
 	for i := range st.Derivations {
 		if d := &st.Derivations[i]; d.applied() {
-			fmt.Fprint(&out, d.Name, behind(d.Lag))
+			fmt.Fprint(&out, d.Name, endLine(d.Lag))
 		}
 	}
 	return out.String()

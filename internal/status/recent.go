@@ -33,7 +33,7 @@ func NewRecent(s *system.System, part *system.Part, now func() time.Time) *Recen
 // Status returns the status without lags as it was at most a second before the call, or a newer one. An
 // error is not kept: the next call reads again.
 func (r *Recent) Status(ctx context.Context) (Status, error) {
-	return r.status.get(ctx, r.now, recentFor, func() (Status, error) { return known(ctx, r.of, r.part) })
+	return r.status.get(ctx, r.now, recentFor, func() (Status, error) { return readKnown(ctx, r.of, r.part) })
 }
 
 // Lagging returns the status with lags, which may be 10 seconds older.

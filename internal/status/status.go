@@ -215,7 +215,7 @@ type Index struct {
 // Of reads the status of one of a system's models, with its lags. It writes nothing, takes no lease and needs no program that
 // runs. That this program would be refused is no error: the status has the reason.
 func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
-	st, err := known(ctx, s, part)
+	st, err := readKnown(ctx, s, part)
 	if err != nil {
 		return Status{}, err
 	}
@@ -228,8 +228,8 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 	return st.with(is, part.Model), err
 }
 
-// known reads what the own table knows, without the lags.
-func known(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
+// readKnown reads what the own table knows, without the lags.
+func readKnown(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	of := part.Runner.Catalog
 	row, refused, err := of.ReadAndCheck(ctx)
 	if err != nil {
@@ -367,8 +367,8 @@ func builtOf(ctx context.Context, part *system.Part) (out []Build, err error) {
 	return out, err
 }
 
-// counts says how a verified build counts.
-func (b Build) counts() string {
+// sayCounts says how a verified build counts.
+func (b Build) sayCounts() string {
 	switch {
 	case b.Unmarked != nil:
 		return "counts by positions since " + stamped(b.Positions)
@@ -388,7 +388,7 @@ func (b Build) counts() string {
 
 // text is the line of a build in the output of projector status.
 func (b Build) text() string {
-	out := b.progress()
+	out := b.sayProgress()
 	if b.Used != nil {
 		out += "; used " + b.Used.text()
 	}
@@ -398,10 +398,10 @@ func (b Build) text() string {
 	return out
 }
 
-// progress says how far a build is.
-func (b Build) progress() string {
+// sayProgress says how far a build is.
+func (b Build) sayProgress() string {
 	if b.State == owntable.BuildVerified {
-		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.counts())
+		return fmt.Sprintf("build of %s: verified, generation %d, %s", b.Entity, b.Generation, b.sayCounts())
 	}
 	out := fmt.Sprintf("build of %s: %s since %s, generation %d", b.Entity, b.State, stamped(&b.Since), b.Generation)
 	if b.Unfit > 0 {
@@ -515,7 +515,7 @@ func (st *Status) Write(to io.Writer) {
 		if len(d.Off) > 0 {
 			fmt.Fprintf(to, "; it stands still, the stream of %s is off", strings.Join(d.Off, ", "))
 		} else if d.applied() && !st.LagAt.IsZero() {
-			fmt.Fprint(to, behind(d.Lag))
+			fmt.Fprint(to, endLine(d.Lag))
 		}
 		fmt.Fprintln(to)
 	}
@@ -534,7 +534,7 @@ func (st *Status) Write(to io.Writer) {
 		case x.Pending > 0:
 			fmt.Fprintf(to, "; %d documents or more are pending, which the cluster did not take; they are written when it does", x.Pending)
 		case x.ours() && !st.LagAt.IsZero():
-			fmt.Fprint(to, behind(x.Lag))
+			fmt.Fprint(to, endLine(x.Lag))
 		}
 		fmt.Fprintln(to)
 	}

@@ -94,7 +94,7 @@ func (c *clocked) built() string {
 	failtest.On(c, err)
 	var out []string
 	for _, b := range all {
-		out = append(out, b.progress())
+		out = append(out, b.sayProgress())
 	}
 	return strings.Join(out, "\n")
 }

@@ -39,9 +39,9 @@ func openAccount(cfg aws.Config) *account {
 	return a
 }
 
-// elsewhere says what is needed where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
+// sayElsewhere says what is needed where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
 // asked.
-func (a *account) elsewhere(service string) string {
+func (a *account) sayElsewhere(service string) string {
 	if a.local == "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != "" {
 		return ""
 	}
@@ -55,7 +55,7 @@ func (a *account) identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 	if _, err := a.cfg.Credentials.Retrieve(ctx); err != nil {
 		return doctor.Not[doctor.Identity]("credentials: set AWS_PROFILE, AWS_ACCESS_KEY_ID or a role (" + err.Error() + ")")
 	}
-	if why := a.elsewhere("STS"); why != "" {
+	if why := a.sayElsewhere("STS"); why != "" {
 		return doctor.Not[doctor.Identity](why)
 	}
 	out, err := a.sts.GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
@@ -69,7 +69,7 @@ func (a *account) identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 // They include disabled mappings, and those of functions that are no programs of weir. An empty
 // list says that no function is on the stream.
 func (a *account) mappings(ctx context.Context, stream string) doctor.Fact[[]doctor.Mapping] {
-	if why := a.elsewhere("LAMBDA"); why != "" {
+	if why := a.sayElsewhere("LAMBDA"); why != "" {
 		return doctor.Not[[]doctor.Mapping](why)
 	}
 	all := []doctor.Mapping{}
@@ -162,7 +162,7 @@ func sameProgram(a, b *lambda.GetFunctionConfigurationOutput) bool {
 
 // concurrency is what the account may run at once.
 func (a *account) concurrency(ctx context.Context) doctor.Fact[doctor.Concurrency] {
-	if why := a.elsewhere("LAMBDA"); why != "" {
+	if why := a.sayElsewhere("LAMBDA"); why != "" {
 		return doctor.Not[doctor.Concurrency](why)
 	}
 	out, err := a.lambda.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})

@@ -72,7 +72,7 @@ func Tables(ctx context.Context, at system.Place, models []*model.Model) ([]doct
 		return nil, nil, err
 	}
 	defer s.db.Close()
-	all, err := s.describe(ctx)
+	all, err := s.describeTables(ctx)
 	return all, &s.names, err
 }
 
@@ -90,7 +90,7 @@ func Of(ctx context.Context, at system.Place, m *model.Model, deriveIn string) (
 	f := &s.facts
 	f.Command, f.DeriveIn, f.Searches = m.Command, deriveIn, len(m.Searches) > 0
 	f.Identity, f.Concurrency = acc.identity(ctx), acc.concurrency(ctx)
-	if f.Tables, err = s.describe(ctx); err != nil {
+	if f.Tables, err = s.describeTables(ctx); err != nil {
 		return nil, err
 	}
 	f.Ahead = s.db.Ahead()
@@ -98,7 +98,7 @@ func Of(ctx context.Context, at system.Place, m *model.Model, deriveIn string) (
 	if f.Ahead.Unknown == "" {
 		s.silent = ""
 	}
-	readers := s.catalog(ctx, m, deriveIn)
+	readers := s.askCatalog(ctx, m, deriveIn)
 	for i := range f.Tables {
 		t := &f.Tables[i]
 		t.Reader = readers[t.Model]
@@ -106,15 +106,15 @@ func Of(ctx context.Context, at system.Place, m *model.Model, deriveIn string) (
 			t.Mappings = acc.mappings(ctx, t.Stream)
 		}
 	}
-	f.Permissions = s.permissions(ctx)
+	f.Permissions = s.askPermissions(ctx)
 	if f.Searches {
-		f.Search = s.cluster(ctx, m)
+		f.Search = s.askCluster(ctx, m)
 	}
 	return f, ctx.Err()
 }
 
-// describe asks for each table once.
-func (s *survey) describe(ctx context.Context) (all []doctor.Table, err error) {
+// describeTables asks for each table once.
+func (s *survey) describeTables(ctx context.Context) (all []doctor.Table, err error) {
 	needs := map[string]store.Images{}
 	for _, m := range s.models {
 		for _, t := range m.Tables {
@@ -134,10 +134,10 @@ func (s *survey) describe(ctx context.Context) (all []doctor.Table, err error) {
 	return all, nil
 }
 
-// catalog asks which stage the tables belong to, and whether this program may derive; it returns who reads each table.
+// askCatalog asks which stage the tables belong to, and whether this program may derive; it returns who reads each table.
 // It claims no table and enters nothing in the catalog: a stage claims by its first start
 // (stage.Claim).
-func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) map[string]doctor.Reader {
+func (s *survey) askCatalog(ctx context.Context, m *model.Model, deriveIn string) map[string]doctor.Reader {
 	f, readers := &s.facts, map[string]doctor.Reader{}
 	is := doctor.Names{Stage: s.at.Stage.Name, Own: s.names.Own()}
 	if s.at.Stage.IsDefault() {
@@ -182,12 +182,12 @@ func (s *survey) catalog(ctx context.Context, m *model.Model, deriveIn string) m
 	return readers
 }
 
-// permissions asks what the caller may do of what a process needs: what functions need, with the streams, which a
+// askPermissions asks what the caller may do of what a process needs: what functions need, with the streams, which a
 // process reads itself, and scans, by which it builds and verifies.
 // What is asked is what deploy grants (deploy.Grants), so a permission that a template gives is one
 // that doctor asks for. A table that does not exist is left out, since no permission on it can be
 // asked.
-func (s *survey) permissions(ctx context.Context) (out []doctor.Permission) {
+func (s *survey) askPermissions(ctx context.Context) (out []doctor.Permission) {
 	grants := deploy.Grants(deploy.Rows)
 	scan := []string{"dynamodb:Scan"}
 	grants = append(grants, deploy.Grant{On: deploy.OwnTable, Actions: scan, Reason: "Marks of a build."}, deploy.Grant{On: deploy.ModelTables, Actions: scan, Reason: "Builds and verify read all rows."})
@@ -236,9 +236,9 @@ func (s *survey) on(r deploy.Resource) (out []string) {
 	return out
 }
 
-// cluster asks the search cluster, and weir's own table for the state of the model's indexes.
+// askCluster asks the search cluster, and weir's own table for the state of the model's indexes.
 // Indexes of other definitions are not in the answer. One that no program has begun is new.
-func (s *survey) cluster(ctx context.Context, m *model.Model) doctor.Fact[doctor.Cluster] {
+func (s *survey) askCluster(ctx context.Context, m *model.Model) doctor.Fact[doctor.Cluster] {
 	if s.at.OpenSearch == "" {
 		return doctor.Not[doctor.Cluster]("--opensearch URL: the model has searches")
 	}

@@ -31,7 +31,7 @@ func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.
 			}
 		}
 	}
-	return counted(p.Model, rows, sums), targets.Missing(), nil
+	return listCounted(p.Model, rows, sums), targets.Missing(), nil
 }
 
 // How much of each table MissingTargets reads.
@@ -99,9 +99,9 @@ type Counted struct {
 // String is the count as a line of a table.
 func (c Counted) String() string { return c.text }
 
-// counted lists the entities in the order of the model, and last the rows of none.
+// listCounted lists the entities in the order of the model, and last the rows of none.
 // Sums are over the rows that were counted, by the attribute that shows them.
-func counted(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []Counted {
+func listCounted(m *model.Model, rows map[*model.Entity]int, sums map[*model.Tally]value.Value) []Counted {
 	var out []Counted
 	for _, e := range m.Entities {
 		c := Counted{Entity: e.Name, Rows: rows[e], Derived: e.Derived, text: fmt.Sprintf("%-24s %8d rows", e.Name, rows[e])}

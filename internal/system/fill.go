@@ -38,7 +38,7 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 	if err := s.NameIndexes(ctx); err != nil || s.Index == nil {
 		return err
 	}
-	if err := s.late.reach(ctx); err != nil {
+	if err := s.late.reachIndex(ctx); err != nil {
 		return err
 	}
 	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
@@ -46,7 +46,7 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 	}
 	for _, g := range s.generations {
 		f := filler{System: s, generation: g, me: rand.Text(), progress: progress}
-		if err := f.run(ctx); err != nil {
+		if err := f.fillUntilWhole(ctx); err != nil {
 			return fmt.Errorf("filling the search indexes of model %s: %w", g.model.Name, err)
 		}
 		if !s.shared || s.OwnsIndexes() { // processes that read before had others
@@ -72,25 +72,25 @@ type filler struct {
 	total int
 }
 
-// run returns when the indexes are filled, by this filler or another program that was first.
+// fillUntilWhole returns when the indexes are filled, by this filler or another program that was first.
 // Any number of programs may call it. One fills, as its lease in the row says, and the others wait
 // for it.
-func (f *filler) run(ctx context.Context) error {
+func (f *filler) fillUntilWhole(ctx context.Context) error {
 	for {
-		row, kept, err := f.read(ctx, f.generation)
+		row, kept, err := f.readKept(ctx, f.generation)
 		if err != nil {
 			return err
 		}
 		switch f.row = row; {
 		case kept && f.isWhole():
-			return f.filled()
+			return f.tellDriver()
 		case f.shared && row.Owner != f.me && row.Owner != "" && f.now().Before(row.Until):
 			if err := parallel.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
 			continue
 		}
-		err = f.fill(ctx)
+		err = f.fillIndexes(ctx)
 		if !errors.Is(err, store.ErrCondition) { // then another program fills
 			return err
 		}
@@ -98,10 +98,10 @@ func (f *filler) run(ctx context.Context) error {
 }
 
 // isWhole reports whether the indexes that the driver has open are those that are filled.
-func (f *filler) isWhole() bool { return f.row.Filled && f.same() }
+func (f *filler) isWhole() bool { return f.row.Filled && f.hasSame() }
 
-// same reports whether the row is about the instances that the driver has open.
-func (f *filler) same() bool {
+// hasSame reports whether the row is about the instances that the driver has open.
+func (f *filler) hasSame() bool {
 	for name := range f.indexes {
 		if f.row.Indexes[name].Instance != f.Index.Instance(name) {
 			return false
@@ -110,8 +110,8 @@ func (f *filler) same() bool {
 	return true
 }
 
-// filled tells the driver.
-func (f *filler) filled() error {
+// tellDriver tells the driver.
+func (f *filler) tellDriver() error {
 	for name := range f.indexes {
 		if slices.Contains(f.Index.Fresh(), name) {
 			if err := f.Index.Filled(name); err != nil {
@@ -122,16 +122,16 @@ func (f *filler) filled() error {
 	return nil
 }
 
-// put writes the row as it is to be, and keeps it.
-func (f *filler) put(ctx context.Context, next owntable.GenerationRow) (err error) {
+// putRow writes the row as it is to be, and keeps it.
+func (f *filler) putRow(ctx context.Context, next owntable.GenerationRow) (err error) {
 	next.Owner, next.Until = f.me, f.now().Add(fillLife)
-	f.row, err = f.write(ctx, f.ref(), f.row, next)
+	f.row, err = f.writeGeneration(ctx, f.ref(), f.row, next)
 	return err
 }
 
-// fill begins or goes on. The error wraps store.ErrCondition if another program does.
-func (f *filler) fill(ctx context.Context) error {
-	next, again := f.row.Clone(), f.row.Part != "" && f.same()
+// fillIndexes begins or goes on. The error wraps store.ErrCondition if another program does.
+func (f *filler) fillIndexes(ctx context.Context) error {
+	next, again := f.row.Clone(), f.row.Part != "" && f.hasSame()
 	if !again {
 		next = owntable.GenerationRow{Driver: f.driver, Indexes: map[string]owntable.GenerationIndex{}}
 		for name, hash := range f.indexes {
@@ -142,10 +142,10 @@ func (f *filler) fill(ctx context.Context) error {
 			next.Indexes[name] = is
 		}
 	}
-	if err := f.put(ctx, next); err != nil {
+	if err := f.putRow(ctx, next); err != nil {
 		return err
 	}
-	f.total = f.size(ctx)
+	f.total = f.estimateRows(ctx)
 	all := f.sources()
 	for i := range all {
 		if err := f.fillFrom(ctx, all, i, again); err != nil {
@@ -154,17 +154,17 @@ func (f *filler) fill(ctx context.Context) error {
 	}
 	next = f.row.Clone()
 	next.Filled, next.Since, next.Part, next.Cursor, next.Rows = true, f.now(), "", nil, 0
-	if err := f.put(ctx, next); err != nil {
+	if err := f.putRow(ctx, next); err != nil {
 		return err
 	}
-	if err := f.change(ctx, f.generation, func(g *owntable.GenerationRow) bool { g.Owner, g.Until = "", time.Time{}; return true }); err != nil {
+	if err := f.changeGeneration(ctx, f.generation, func(g *owntable.GenerationRow) bool { g.Owner, g.Until = "", time.Time{}; return true }); err != nil {
 		return err
 	}
-	return f.filled()
+	return f.tellDriver()
 }
 
-// size returns how many rows there are to read, as the store estimates it, 0 if it does not.
-func (f *filler) size(ctx context.Context) (rows int) {
+// estimateRows returns how many rows there are to read, as the store estimates it, 0 if it does not.
+func (f *filler) estimateRows(ctx context.Context) (rows int) {
 	for _, from := range f.sources() {
 		is, err := f.Store.Identity(ctx, from.table.Name)
 		if err != nil || is.Rows == 0 {
@@ -235,7 +235,7 @@ func (f *filler) fillFrom(ctx context.Context, all []source, i int, again bool) 
 		if err != nil {
 			return err
 		}
-		if err := f.index(ctx, f.documents(all[i], page.Rows)); err != nil {
+		if err := f.applyDocuments(ctx, f.documents(all[i], page.Rows)); err != nil {
 			return err
 		}
 		next := f.row.Clone()
@@ -248,7 +248,7 @@ func (f *filler) fillFrom(ctx context.Context, all []source, i int, again bool) 
 		default:
 			next.Part, next.Cursor = allParts, nil
 		}
-		if err := f.put(ctx, next); err != nil {
+		if err := f.putRow(ctx, next); err != nil {
 			return err
 		}
 		if f.progress != nil {
@@ -268,9 +268,9 @@ const allParts = "|all"
 // was taken for indexPatience. It goes on from the cursor when it is started again.
 const indexPatience = 10 * time.Minute
 
-// index applies documents until each is taken or refused. What is refused has a dead letter
+// applyDocuments applies documents until each is taken or refused. What is refused has a dead letter
 // as soon as the row changes.
-func (f *filler) index(ctx context.Context, docs []search.Document) error {
+func (f *filler) applyDocuments(ctx context.Context, docs []search.Document) error {
 	since, pause := time.Now(), 100*time.Millisecond
 	for len(docs) > 0 {
 		errs, err := f.Index.Apply(ctx, docs)
@@ -299,7 +299,7 @@ func (f *filler) index(ctx context.Context, docs []search.Document) error {
 			return err
 		}
 		if f.now().Add(fillLife / 2).After(f.row.Until) { // it is not silent
-			if err := f.put(ctx, f.row.Clone()); err != nil {
+			if err := f.putRow(ctx, f.row.Clone()); err != nil {
 				return err
 			}
 		}

@@ -137,7 +137,7 @@ func (s *System) openIndex(ctx context.Context, at Place, models []*model.Model,
 	open := func(ctx context.Context) (search.Index, error) {
 		noted := map[string]string{}
 		for _, g := range s.generations {
-			row, err := s.current(ctx, g)
+			row, err := s.readGeneration(ctx, g)
 			if err != nil {
 				return nil, err
 			}
@@ -173,15 +173,15 @@ func (g *generation) unfilled() owntable.GenerationRow {
 	return owntable.GenerationRow{Driver: g.driver, Indexes: map[string]owntable.GenerationIndex{}, Base: noteNone + rand.Text()}
 }
 
-// current reads a generation. One that readers do not keep has missed changes, so it is marked first, and its indexes are made
+// readGeneration reads a generation. One that readers do not keep has missed changes, so it is marked first, and its indexes are made
 // again.
-func (s *System) current(ctx context.Context, g *generation) (owntable.GenerationRow, error) {
+func (s *System) readGeneration(ctx context.Context, g *generation) (owntable.GenerationRow, error) {
 	for range maxTries {
-		row, kept, err := s.read(ctx, g)
+		row, kept, err := s.readKept(ctx, g)
 		if err != nil || kept || !row.Exists() || !row.Filled && row.Part == "" {
 			return row, err
 		}
-		next, err := s.write(ctx, g.ref(), row, g.unfilled())
+		next, err := s.writeGeneration(ctx, g.ref(), row, g.unfilled())
 		if !errors.Is(err, store.ErrCondition) {
 			return next, err
 		}
@@ -207,7 +207,7 @@ func (s *System) NameIndexes(ctx context.Context) error {
 		case g.named.Load():
 			_, err = document.IsIndexed(p.Runner, row)
 		default:
-			err = s.name(ctx, g)
+			err = s.nameGeneration(ctx, g)
 		}
 		if err != nil {
 			return err
@@ -238,13 +238,13 @@ func (s *System) TakeIndexes(ctx context.Context, p *Part) error {
 	}
 	if row.Search != g.hash {
 		g.term.Add(1)
-		if err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true }); err != nil {
+		if err := s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true }); err != nil {
 			return err
 		}
-		if err := s.late.leave()(); err != nil {
+		if err := s.late.leaveIndex()(); err != nil {
 			return err
 		}
-		return s.name(ctx, g)
+		return s.nameGeneration(ctx, g)
 	}
 	return s.NameIndexes(ctx)
 }
@@ -267,19 +267,19 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 	return nil
 }
 
-// name marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog name it.
-func (s *System) name(ctx context.Context, g *generation) error {
+// nameGeneration marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog name it.
+func (s *System) nameGeneration(ctx context.Context, g *generation) error {
 	if err := s.isBuilding(ctx, g); err != nil {
 		return err
 	}
-	was, _, err := s.read(ctx, g)
+	was, _, err := s.readKept(ctx, g)
 	if err != nil {
 		return err
 	}
-	if now, err := s.current(ctx, g); err != nil {
+	if now, err := s.readGeneration(ctx, g); err != nil {
 		return err
 	} else if now.Base != was.Base { // they are open as another program kept them until a moment ago
-		if err := s.late.leave()(); err != nil {
+		if err := s.late.leaveIndex()(); err != nil {
 			return err
 		}
 	}
@@ -296,9 +296,9 @@ const maxTries = 50
 // errBusy means that so many tries were not enough; nothing was changed.
 var errBusy = errors.New("the row of the search generation is changed by others all the time")
 
-// read reads a generation, and whether readers keep it. A row that cannot be decoded counts as
+// readKept reads a generation, and whether readers keep it. A row that cannot be decoded counts as
 // none: the next write replaces it.
-func (s *System) read(ctx context.Context, g *generation) (row owntable.GenerationRow, kept bool, err error) {
+func (s *System) readKept(ctx context.Context, g *generation) (row owntable.GenerationRow, kept bool, err error) {
 	rows, err := s.Store.Get(ctx, []store.Ref{g.ref(), owntable.Catalog(g.model.Name)})
 	if err != nil {
 		return row, false, fmt.Errorf("read which search index is complete: %w", err)
@@ -311,9 +311,9 @@ func (s *System) read(ctx context.Context, g *generation) (row owntable.Generati
 	return row, is.Search == g.hash, err
 }
 
-// write replaces the row of a generation, durably. The error wraps store.ErrCondition if
+// writeGeneration replaces the row of a generation, durably. The error wraps store.ErrCondition if
 // another program has changed it.
-func (s *System) write(ctx context.Context, at store.Ref, was, next owntable.GenerationRow) (owntable.GenerationRow, error) {
+func (s *System) writeGeneration(ctx context.Context, at store.Ref, was, next owntable.GenerationRow) (owntable.GenerationRow, error) {
 	row, err := store.WriteRow(ctx, s.Store, was.Becomes(at, next))
 	if err != nil {
 		return was, fmt.Errorf("write what is in the search indexes: %w", err)
@@ -324,11 +324,11 @@ func (s *System) write(ctx context.Context, at store.Ref, was, next owntable.Gen
 	return owntable.DecodeGeneration(row)
 }
 
-// change changes the row of a generation as often as it takes. do returns false if there is
+// changeGeneration changes the row of a generation as often as it takes. do returns false if there is
 // nothing to change.
-func (s *System) change(ctx context.Context, g *generation, do func(*owntable.GenerationRow) bool) error {
+func (s *System) changeGeneration(ctx context.Context, g *generation, do func(*owntable.GenerationRow) bool) error {
 	for range maxTries {
-		row, _, err := s.read(ctx, g)
+		row, _, err := s.readKept(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -336,7 +336,7 @@ func (s *System) change(ctx context.Context, g *generation, do func(*owntable.Ge
 		if !do(&next) {
 			return nil
 		}
-		if _, err := s.write(ctx, g.ref(), row, next); !errors.Is(err, store.ErrCondition) {
+		if _, err := s.writeGeneration(ctx, g.ref(), row, next); !errors.Is(err, store.ErrCondition) {
 			return err
 		}
 	}

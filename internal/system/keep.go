@@ -22,18 +22,18 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	if g == nil {
 		return nil
 	}
-	row, kept, err := s.read(ctx, g)
+	row, kept, err := s.readKept(ctx, g)
 	if err != nil {
 		return err
 	}
 	if g.reached.Store(0); !kept || !row.Filled || !row.Reached { // it may be filled again
 		return ErrNotBuilt
 	}
-	if err := s.late.reach(ctx); err != nil { // not before: opening makes the indexes that are missing
+	if err := s.late.reachIndex(ctx); err != nil { // not before: opening makes the indexes that are missing
 		return err
 	}
-	if f := (filler{System: s, generation: g, row: row}); !f.same() {
-		go s.late.leave()() // another program has made it again
+	if f := (filler{System: s, generation: g, row: row}); !f.hasSame() {
+		go s.late.leaveIndex()() // another program has made it again
 		return ErrNotBuilt
 	}
 	g.reached.Store(g.term.Load())
@@ -56,13 +56,13 @@ func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 		return err
 	}
 	for _, g := range s.generations {
-		row, kept, err := s.read(ctx, g)
+		row, kept, err := s.readKept(ctx, g)
 		if err == nil && !kept {
 			err = s.NameIndexes(ctx)
 		}
 		if err == nil && !row.Reached {
 			if _, err = document.CatchUp(ctx, g.part.Runner); err == nil {
-				err = s.change(ctx, g, func(row *owntable.GenerationRow) bool { row.Reached = row.Filled; return row.Filled })
+				err = s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { row.Reached = row.Filled; return row.Filled })
 			}
 		}
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *System) AwaitGone(ctx context.Context) error {
 			return ctx.Err()
 		}
 		for _, g := range s.generations {
-			row, kept, err := s.read(ctx, g)
+			row, kept, err := s.readKept(ctx, g)
 			f := filler{System: s, generation: g, row: row}
 			gone = gone || err == nil && !(kept && f.isWhole())
 		}
@@ -104,7 +104,7 @@ func (s *System) AwaitGone(ctx context.Context) error {
 	for _, g := range s.generations {
 		g.reached.Store(0)
 	}
-	go s.late.leave()()
+	go s.late.leaveIndex()()
 	return nil
 }
 
@@ -115,9 +115,9 @@ func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(Filling)
 		return nil
 	}
 	g.reached.Store(0)
-	err := s.change(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true })
+	err := s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true })
 	if err == nil {
-		err = s.late.leave()()
+		err = s.late.leaveIndex()()
 	}
 	if err == nil {
 		err = s.Reach(ctx, progress)

@@ -24,7 +24,7 @@ const (
 type late struct {
 	open func(context.Context) (search.Index, error)
 
-	opening sync.Mutex // held by the one call of reach that tries
+	opening sync.Mutex // held by the one call of reachIndex that tries
 	tried   time.Time  // when Apply did last
 
 	mu   sync.Mutex
@@ -34,8 +34,8 @@ type late struct {
 	ended bool
 }
 
-// reach opens the index if it is not open.
-func (l *late) reach(ctx context.Context) error {
+// reachIndex opens the index if it is not open.
+func (l *late) reachIndex(ctx context.Context) error {
 	l.opening.Lock()
 	defer l.opening.Unlock()
 	if _, err := l.index(); err == nil {
@@ -54,7 +54,7 @@ func (l *late) reach(ctx context.Context) error {
 	return nil
 }
 
-// tryReach is reach for a short time, if that was not tried a moment ago and no other call tries it.
+// tryReach is reachIndex for a short time, if that was not tried a moment ago and no other call tries it.
 func (l *late) tryReach(ctx context.Context) {
 	if !l.opening.TryLock() {
 		return
@@ -70,12 +70,12 @@ func (l *late) tryReach(ctx context.Context) {
 	if try {
 		ctx, cancel := context.WithTimeout(ctx, reachTime)
 		defer cancel()
-		_ = l.reach(ctx)
+		_ = l.reachIndex(ctx)
 	}
 }
 
-// leave has the next reach open the index again, and returns the Close of the one that is open. Calls that are under way end on their own.
-func (l *late) leave() (closes func() error) {
+// leaveIndex has the next reach open the index again, and returns the Close of the one that is open. Calls that are under way end on their own.
+func (l *late) leaveIndex() (closes func() error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ix == nil {
@@ -95,25 +95,25 @@ func (l *late) index() (search.Index, error) {
 	return l.ix, nil
 }
 
-// opened calls the index if it is open. One that is no longer there is left, and is to be reached again.
-func opened[T any](l *late, call func(search.Index) (T, error)) (out T, err error) {
+// callOpened calls the index if it is open. One that is no longer there is left, and is to be reached again.
+func callOpened[T any](l *late, call func(search.Index) (T, error)) (out T, err error) {
 	ix, err := l.index()
 	if err != nil {
 		return out, err
 	}
 	if out, err = call(ix); err != nil {
-		err = l.answered(ix, err)
+		err = l.noteAnswer(ix, err)
 	}
 	return out, err
 }
 
-// answered is the error of a call of an index, which is left if it is gone: not the one that was opened in its place since.
-func (l *late) answered(ix search.Index, err error) error {
+// noteAnswer is the error of a call of an index, which is left if it is gone: not the one that was opened in its place since.
+func (l *late) noteAnswer(ix search.Index, err error) error {
 	switch now, closed := l.index(); {
 	case closed != nil || now != ix:
 		return errors.Join(errLate, err)
 	case errors.Is(err, search.ErrGone):
-		go l.leave()()
+		go l.leaveIndex()()
 		select {
 		case l.gone <- struct{}{}:
 		default:
@@ -129,55 +129,55 @@ func (l *late) Apply(ctx context.Context, docs []search.Document) ([]error, erro
 	if _, closed := l.index(); closed != nil {
 		l.tryReach(ctx)
 	}
-	return opened(l, func(ix search.Index) ([]error, error) {
+	return callOpened(l, func(ix search.Index) ([]error, error) {
 		errs, err := ix.Apply(ctx, docs)
 		if gone := errors.Join(errs...); err == nil && errors.Is(gone, search.ErrGone) {
-			_ = l.answered(ix, gone)
+			_ = l.noteAnswer(ix, gone)
 		}
 		return errs, err
 	})
 }
 
 func (l *late) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	return opened(l, func(ix search.Index) ([]search.Hit, error) { return ix.Search(ctx, q) })
+	return callOpened(l, func(ix search.Index) ([]search.Hit, error) { return ix.Search(ctx, q) })
 }
 
 func (l *late) Holds(ctx context.Context, docs []search.Document) ([]bool, error) {
-	return opened(l, func(ix search.Index) ([]bool, error) { return ix.Holds(ctx, docs) })
+	return callOpened(l, func(ix search.Index) ([]bool, error) { return ix.Holds(ctx, docs) })
 }
 
 func (l *late) Fresh() []string {
-	names, _ := opened(l, func(ix search.Index) ([]string, error) { return ix.Fresh(), nil })
+	names, _ := callOpened(l, func(ix search.Index) ([]string, error) { return ix.Fresh(), nil })
 	return names
 }
 
 func (l *late) Filled(name string) error {
-	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Filled(name) })
+	_, err := callOpened(l, func(ix search.Index) (any, error) { return nil, ix.Filled(name) })
 	return err
 }
 
 func (l *late) Instance(name string) string {
-	is, _ := opened(l, func(ix search.Index) (string, error) { return ix.Instance(name), nil })
+	is, _ := callOpened(l, func(ix search.Index) (string, error) { return ix.Instance(name), nil })
 	return is
 }
 
 func (l *late) Look(ctx context.Context) error {
-	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Look(ctx) })
+	_, err := callOpened(l, func(ix search.Index) (any, error) { return nil, ix.Look(ctx) })
 	return err
 }
 
 func (l *late) Place(name string) string {
-	is, _ := opened(l, func(ix search.Index) (string, error) { return ix.Place(name), nil })
+	is, _ := callOpened(l, func(ix search.Index) (string, error) { return ix.Place(name), nil })
 	return is
 }
 
 func (l *late) Drop(ctx context.Context, place string) error {
-	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Drop(ctx, place) })
+	_, err := callOpened(l, func(ix search.Index) (any, error) { return nil, ix.Drop(ctx, place) })
 	return err
 }
 
 func (l *late) Refresh(ctx context.Context) error {
-	_, err := opened(l, func(ix search.Index) (any, error) { return nil, ix.Refresh(ctx) })
+	_, err := callOpened(l, func(ix search.Index) (any, error) { return nil, ix.Refresh(ctx) })
 	return err
 }
 

@@ -56,7 +56,7 @@ func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error 
 	}
 	for _, is := range all {
 		if is.Why == "" {
-			if err := s.remove(ctx, p, is, rows[is.Generation]); err != nil {
+			if err := s.removeGeneration(ctx, p, is, rows[is.Generation]); err != nil {
 				return fmt.Errorf("removing search generation %s of model %s: %w", is.Generation, p.Model.Name, err)
 			}
 		}
@@ -65,10 +65,10 @@ func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error 
 	return nil
 }
 
-// remove removes a generation. A program that begins to fill it meanwhile has changed the
+// removeGeneration removes a generation. A program that begins to fill it meanwhile has changed the
 // row, and finds that its indexes are gone: it stops, and fills them when it starts again.
-func (s *System) remove(ctx context.Context, p *Part, is Pruned, row owntable.GenerationRow) error {
-	row, err := s.write(ctx, owntable.Generation(p.Model.Name, is.Generation), row, owntable.GenerationRow{Driver: row.Driver, Indexes: row.Indexes, Base: noteNone + rand.Text()})
+func (s *System) removeGeneration(ctx context.Context, p *Part, is Pruned, row owntable.GenerationRow) error {
+	row, err := s.writeGeneration(ctx, owntable.Generation(p.Model.Name, is.Generation), row, owntable.GenerationRow{Driver: row.Driver, Indexes: row.Indexes, Base: noteNone + rand.Text()})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestRecordedOnServices(t *testing.T) {
 		db := dynamodbtest.Open(t, dynamodbtest.Config(t), tables, dynamodb.Options{})
 		systemtest.Made(t, db, m)
 		s, err := system.Over(context.Background(), db, "", models, system.Options{OpenSearch: url})
-		return opened(t, s, err)
+		return callOpened(t, s, err)
 	}, func(t *testing.T, s *system.System, files []string) {
 		here := openSystem(t, t.TempDir(), s.Models[0].Model)
 		replayInto(t, here, files)
@@ -84,10 +84,10 @@ func recorded(t *testing.T, open func(*testing.T, *model.Model) *system.System, 
 func openSystem(t testing.TB, dir string, m *model.Model) *system.System {
 	t.Helper()
 	s, err := system.Open(context.Background(), dir, []*model.Model{m}, system.Options{})
-	return opened(t, s, err)
+	return callOpened(t, s, err)
 }
 
-func opened(t testing.TB, s *system.System, err error) *system.System {
+func callOpened(t testing.TB, s *system.System, err error) *system.System {
 	t.Helper()
 	failtest.On(t, err)
 	t.Cleanup(func() { s.Close() })

@@ -96,7 +96,7 @@ func TestSpoiltOnDynamoDB(t *testing.T) {
 		tables, err := system.Tables([]*model.Model{m})
 		failtest.On(t, err)
 		s, err := system.Over(t.Context(), dynamodbtest.Open(t, cfg, tables, dynamodb.Options{}), "", []*model.Model{m}, system.Options{NoSearch: true})
-		return opened(t, s, err)
+		return callOpened(t, s, err)
 	}, func(t *testing.T, s *system.System) {
 		if !testing.Short() {
 			spoilAll(t, s, spoilsOf(s))

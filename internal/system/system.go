@@ -179,12 +179,12 @@ func over(ctx context.Context, s *System, at Place, models []*model.Model, o Opt
 	if s.memory = at.Memory; !s.shared && at.Data != "" {
 		s.dir = at.Directory()
 	}
-	return s, s.assemble(ctx, at, models, o)
+	return s, s.assembleModels(ctx, at, models, o)
 }
 
-// assemble adds the secret of cursors, the index and the models. The own table must exist.
+// assembleModels adds the secret of cursors, the index and the models. The own table must exist.
 // It reads the secret, if something needs it, and makes it if there is none yet: programs that start together agree on one.
-func (s *System) assemble(ctx context.Context, at Place, models []*model.Model, o Options) error {
+func (s *System) assembleModels(ctx context.Context, at Place, models []*model.Model, o Options) error {
 	var secret []byte
 	if !o.NoQueries || !o.NoSearch {
 		var err error

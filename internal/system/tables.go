@@ -22,7 +22,7 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 		for _, t := range m.Tables {
 			if err == nil {
 				out = append(out, d)
-				d, err = deploy(ctx, db, m, t.Name)
+				d, err = deployTable(ctx, db, m, t.Name)
 			}
 		}
 	}
@@ -32,10 +32,10 @@ func DeployTables(ctx context.Context, db store.Deployer, models []*model.Model)
 	return append(out, d), nil
 }
 
-// deploy makes a table of the model if it does not exist. The model's catalog then knows
+// deployTable makes a table of the model if it does not exist. The model's catalog then knows
 // that weir made it, and that its stream has every change. A crash before leaves a table of
 // which that is not known.
-func deploy(ctx context.Context, db store.Deployer, m *model.Model, table string) (store.Deployed, error) {
+func deployTable(ctx context.Context, db store.Deployer, m *model.Model, table string) (store.Deployed, error) {
 	d, err := db.Deploy(ctx, table, false)
 	if err == nil && d.Created {
 		err = catalog.New(m, db, store.Clock(time.Now, db), catalog.Options{}).NoteTableMade(ctx, table)
@@ -58,18 +58,18 @@ func PrepareReplay(ctx context.Context, db store.Deployer, names *stage.Names, m
 		return err
 	}
 	for _, t := range m.Tables {
-		if err := prepare(ctx, db, names, m, t.Name); err != nil {
+		if err := prepareTable(ctx, db, names, m, t.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// prepare makes one table of a replay, or finds it as a replay made it. The own table notes first
+// prepareTable makes one table of a replay, or finds it as a replay made it. The own table notes first
 // that a replay makes the table, then its id once the table exists: so a crash in between leaves a note
 // without an id, and the next call goes on. A table that stands without a note is an application's
 // and is refused, as is another one than the note's.
-func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model, table string) error {
+func prepareTable(ctx context.Context, db store.Deployer, names *stage.Names, m *model.Model, table string) error {
 	is, err := db.Identity(ctx, table)
 	if err != nil {
 		return fmt.Errorf("looking for table %s: %w", table, err)
@@ -91,7 +91,7 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	case id != "" && mark == nil:
 		return fmt.Errorf("table %s is there already: %w; %s", names.Shown(table), ErrNotReplayed, elsewhere)
 	case mark == nil:
-		if err := remember(ctx, db, table, ""); err != nil {
+		if err := noteTable(ctx, db, table, ""); err != nil {
 			return err
 		}
 	}
@@ -102,11 +102,11 @@ func prepare(ctx context.Context, db store.Deployer, names *stage.Names, m *mode
 	if err != nil {
 		return err
 	}
-	return remember(ctx, db, table, d.ID)
+	return noteTable(ctx, db, table, d.ID)
 }
 
-// remember notes the id of a table that a replay made; an empty id says that it is about to.
-func remember(ctx context.Context, db store.Deployer, table, id string) error {
+// noteTable notes the id of a table that a replay made; an empty id says that it is about to.
+func noteTable(ctx context.Context, db store.Deployer, table, id string) error {
 	_, err := store.WriteRow(ctx, db, owntable.SetMade(owntable.MadeTable(table), id))
 	return err
 }

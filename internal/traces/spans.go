@@ -82,11 +82,11 @@ func (b *batch) end(err error) {
 	if b.leftOut > 0 {
 		b.span.SetAttributes(attribute.Int("weir.spans_left_out", b.leftOut))
 	}
-	finish(b.span, err)
+	endSpan(b.span, err)
 }
 
-// finish ends a span with what became of its work.
-func finish(span trace.Span, err error) {
+// endSpan ends a span with what became of its work.
+func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}
@@ -110,8 +110,8 @@ func (t *Tracing) Observer(n stage.Names) store.Observer {
 	}
 }
 
-// room takes room for so many spans. It is false if there is none.
-func (b *batch) room(spans int) bool {
+// takeRoom takes room for so many spans. It is false if there is none.
+func (b *batch) takeRoom(spans int) bool {
 	if b.spans+spans > maxSpans {
 		b.leftOut += spans
 		return false
@@ -123,7 +123,7 @@ func (b *batch) room(spans int) bool {
 // read begins the span of a call that reads.
 func (t *Tracing) read(ctx context.Context, b *batch, n *stage.Names, c store.Call) (context.Context, func(error)) {
 	b.mu.Lock()
-	ok := b.room(1)
+	ok := b.takeRoom(1)
 	b.mu.Unlock()
 	if !ok {
 		return ctx, func(error) {}
@@ -134,7 +134,7 @@ func (t *Tracing) read(ctx context.Context, b *batch, n *stage.Names, c store.Ca
 	} else {
 		span.SetAttributes(attribute.Int("weir.items", c.Rows))
 	}
-	return ctx, func(err error) { finish(span, err) }
+	return ctx, func(err error) { endSpan(span, err) }
 }
 
 // written is a span of a write, and the write.
@@ -158,7 +158,7 @@ func (t *Tracing) write(ctx context.Context, b *batch, n *stage.Names, c store.C
 				continue
 			}
 		}
-		if !b.room(1) {
+		if !b.takeRoom(1) {
 			continue
 		}
 		_, span := t.tracer.Start(under, "write", trace.WithSpanKind(trace.SpanKindClient))
@@ -174,13 +174,13 @@ func (t *Tracing) write(ctx context.Context, b *batch, n *stage.Names, c store.C
 	b.mu.Unlock()
 	return ctx, func(err error) {
 		for _, s := range spans {
-			s.finish(c, err)
+			s.endSpan(c, err)
 		}
 	}
 }
 
-// finish ends the span of a write. A condition that does not hold is an answer and no failure: the runner counts on it.
-func (s *written) finish(c store.Call, err error) {
+// endSpan ends the span of a write. A condition that does not hold is an answer and no failure: the runner counts on it.
+func (s *written) endSpan(c store.Call, err error) {
 	if s.at < len(c.Out) && c.Out[s.at].Err != nil {
 		err = c.Out[s.at].Err
 	}
@@ -196,7 +196,7 @@ func (s *written) finish(c store.Call, err error) {
 		is = "unknown"
 	}
 	s.span.SetAttributes(attribute.String("weir.outcome", is))
-	finish(s.span, err)
+	endSpan(s.span, err)
 }
 
 // target returns the context of the span of a row, which begins with the row's first write; nil if there is no room for
@@ -206,7 +206,7 @@ func (t *Tracing) target(ctx context.Context, b *batch, row string) context.Cont
 	if ok {
 		return is
 	}
-	if !b.room(1) {
+	if !b.takeRoom(1) {
 		return nil
 	}
 	is, span := t.tracer.Start(trace.ContextWithSpan(ctx, b.span), "target")

@@ -59,7 +59,7 @@ func appendValue(b []byte, v Value) []byte {
 // memory, which must not change while the item is in use. The error is ErrCorrupt.
 func DecodeItem(b []byte) (Item, []byte, error) {
 	d := decoder{rest: b}
-	it := d.item(0)
+	it := d.decodeItem(0)
 	if d.bad {
 		return nil, nil, ErrCorrupt
 	}
@@ -89,8 +89,8 @@ func (d *decoder) attrs(n int) []Attr {
 	return out
 }
 
-// uvarint reads a length. One above 2 GB is damage.
-func (d *decoder) uvarint() int {
+// decodeLength reads a length. One above 2 GB is damage.
+func (d *decoder) decodeLength() int {
 	n, w := binary.Uvarint(d.rest)
 	if w <= 0 || n > 1<<31 {
 		d.bad = true
@@ -103,7 +103,7 @@ func (d *decoder) uvarint() int {
 // str returns a text that shares the decoded bytes: the caller must not change them while a
 // value lives.
 func (d *decoder) str() string {
-	n := d.uvarint()
+	n := d.decodeLength()
 	if n > len(d.rest) {
 		d.bad = true
 	}
@@ -115,16 +115,16 @@ func (d *decoder) str() string {
 	return s
 }
 
-// item reads attributes with their names, an empty map as one that is not nil.
-func (d *decoder) item(depth int) Item {
-	n := d.uvarint()
+// decodeItem reads attributes with their names, an empty map as one that is not nil.
+func (d *decoder) decodeItem(depth int) Item {
+	n := d.decodeLength()
 	attrs := d.attrs(n)
 	for i := range attrs {
 		if d.bad {
 			return nil
 		}
 		attrs[i].Name = d.str()
-		attrs[i].Value = d.value(depth)
+		attrs[i].Value = d.decodeValue(depth)
 	}
 	if attrs == nil {
 		attrs = Item{}
@@ -132,9 +132,9 @@ func (d *decoder) item(depth int) Item {
 	return attrs
 }
 
-// value decodes one value. Bad bytes, and nesting beyond MaxDepth, set bad; everything after
+// decodeValue decodes one value. Bad bytes, and nesting beyond MaxDepth, set bad; everything after
 // that is empty.
-func (d *decoder) value(depth int) Value {
+func (d *decoder) decodeValue(depth int) Value {
 	if len(d.rest) == 0 || depth > MaxDepth+1 {
 		d.bad = true
 	}
@@ -157,11 +157,11 @@ func (d *decoder) value(depth int) Value {
 	case Number, String, Binary:
 		return ofText(k, d.str())
 	case Map:
-		return ofKids(k, d.item(depth+1))
+		return ofKids(k, d.decodeItem(depth+1))
 	case List, StringSet, NumberSet, BinarySet:
-		kids := d.attrs(d.uvarint())
+		kids := d.attrs(d.decodeLength())
 		for i := range kids {
-			kids[i].Value = d.value(depth + 1)
+			kids[i].Value = d.decodeValue(depth + 1)
 			if k != List && kids[i].Value.Kind() != elementKind(k) {
 				d.bad = true
 			}

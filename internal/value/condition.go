@@ -102,11 +102,11 @@ func (o Op) Admits(c int) bool {
 
 // lists reports whether a value equals one of the term's.
 func (t *Term) lists(v Value) bool {
-	return slices.ContainsFunc(t.Values, func(w Value) bool { return t.equal(v, w) })
+	return slices.ContainsFunc(t.Values, func(w Value) bool { return t.compareEqual(v, w) })
 }
 
-// equal compares as instants where the term does and both are times, else by type and value.
-func (t *Term) equal(v, w Value) bool {
+// compareEqual compares as instants where the term does and both are times, else by type and value.
+func (t *Term) compareEqual(v, w Value) bool {
 	if t.As == AsTimes {
 		if c, ok := CompareTimes(v, w); ok {
 			return c == 0

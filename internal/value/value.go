@@ -261,18 +261,18 @@ func NewItem(attrs ...Attr) Item {
 
 // Get returns the attribute's value, Missing if the item does not have it.
 func (it Item) Get(name string) Value {
-	if i, ok := it.find(name); ok {
+	if i, ok := it.findName(name); ok {
 		return it[i].Value
 	}
 	return Value{}
 }
 
 // Has reports whether the item has the attribute. NULL counts as a value.
-func (it Item) Has(name string) bool { _, ok := it.find(name); return ok }
+func (it Item) Has(name string) bool { _, ok := it.findName(name); return ok }
 
-// find scans linearly, because rows have few attributes: up to a few dozen, this is faster
+// findName scans linearly, because rows have few attributes: up to a few dozen, this is faster
 // than a binary search over strings.
-func (it Item) find(name string) (int, bool) {
+func (it Item) findName(name string) (int, bool) {
 	if len(it) > 32 {
 		return slices.BinarySearchFunc(it, name, func(a Attr, n string) int { return strings.Compare(a.Name, n) })
 	}

@@ -50,15 +50,15 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key := 0
 		if r.URL.Path != Health {
-			if p := a.refuse(r, &key); p != nil {
+			if p := a.refuseRequest(r, &key); p != nil {
 				if p.Status == http.StatusUnauthorized {
-					w.Header().Set("WWW-Authenticate", challenge(r))
+					w.Header().Set("WWW-Authenticate", challengeOf(r))
 				}
-				p.refuse(w, r)
+				p.refuseUnread(w, r)
 				return
 			}
 			if err := sameOrigin.Check(r); err != nil && !IsConsole(r.URL.Path) { // the console says it in words of its own
-				ProblemOf(http.StatusForbidden, "origin", "a page of another origin may not write here").refuse(w, r)
+				ProblemOf(http.StatusForbidden, "origin", "a page of another origin may not write here").refuseUnread(w, r)
 				return
 			}
 		}
@@ -78,11 +78,11 @@ func (a Access) limit() rate.Limit {
 	return rate.Limit(a.Rate)
 }
 
-// refuse says why a request may not come in, nil when it may, and whose it is.
+// refuseRequest says why a request may not come in, nil when it may, and whose it is.
 // The console's password is a key too; everywhere else a key comes as a bearer token (RFC 6750).
 // The Host header is compared on loopback, so that no web page can reach it under a name of its
 // own.
-func (a Access) refuse(r *http.Request, key *int) *Problem {
+func (a Access) refuseRequest(r *http.Request, key *int) *Problem {
 	switch {
 	case a.Keys != nil:
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -110,9 +110,9 @@ func (a Access) refuse(r *http.Request, key *int) *Problem {
 	return nil
 }
 
-// challenge says how a key is given. A browser asks its user for a password, so on the console's
+// challengeOf says how a key is given. A browser asks its user for a password, so on the console's
 // pages, and only there, a key may also be a password. The name of the user does not matter.
-func challenge(r *http.Request) string {
+func challengeOf(r *http.Request) string {
 	if IsConsole(r.URL.Path) {
 		return `Basic realm="weir: a key as the password", charset="UTF-8"`
 	}

@@ -371,7 +371,7 @@ func until(t *testing.T, is func() bool) {
 // TestWhichGivesWay: strangers before those with keys, of strangers the address that
 // has most, then the oldest; those that wait for their next request at last.
 func TestWhichGivesWay(t *testing.T) {
-	l := bound(nil, Bounds{}, slog.New(slog.DiscardHandler))
+	l := boundListener(nil, Bounds{}, slog.New(slog.DiscardHandler))
 	began := time.Now()
 	for i, c := range []struct {
 		from        string
@@ -419,7 +419,7 @@ func (s *still) Close() error         { s.ended = true; return nil }
 // come has a connection admitted from an address.
 func come(t *testing.T, l *listener, from string) *conn {
 	t.Helper()
-	k := l.admit(&still{from: &net.TCPAddr{IP: net.ParseIP(from), Port: 1}})
+	k := l.admitConn(&still{from: &net.TCPAddr{IP: net.ParseIP(from), Port: 1}})
 	if k == nil {
 		t.Fatal("it is not taken")
 	}
@@ -435,7 +435,7 @@ func older(cs ...*conn) {
 }
 
 func fullListener() *listener {
-	return bound(nil, Bounds{Connections: 3, PerAddress: 2}, slog.New(slog.DiscardHandler))
+	return boundListener(nil, Bounds{Connections: 3, PerAddress: 2}, slog.New(slog.DiscardHandler))
 }
 
 // TestNobodyWaitsToBeTaken: a connection is taken at once, in place of the oldest stranger of its address or, where all
@@ -454,13 +454,13 @@ func TestNobodyWaitsToBeTaken(t *testing.T) {
 		t.Error("not the oldest of the address that has most gives way")
 	}
 	third.letIn()
-	if !third.begin() {
+	if !third.beginRequest() {
 		t.Fatal("it has given way")
 	}
 	for range 5 {
 		come(t, l, "10.0.0.1")
 	}
-	if b.letIn(); ended(third) || len(l.conns) != 3 || b.begin() {
+	if b.letIn(); ended(third) || len(l.conns) != 3 || b.beginRequest() {
 		t.Errorf("ended %t, of %d", ended(third), len(l.conns))
 	}
 }
@@ -476,7 +476,7 @@ func TestStrangersGrowOld(t *testing.T) {
 		t.Error("a stranger is renewed by what was not let in")
 	}
 	b.letIn()
-	b.begin()
+	b.beginRequest()
 	older(b)
 	if l.state(b, http.StateIdle); b.busy || time.Since(b.since) > 30*time.Minute {
 		t.Error("the end of a request that was let in does not count")

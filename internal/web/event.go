@@ -111,7 +111,7 @@ func (h event) http1(ctx context.Context, payload []byte, balanced bool) ([]byte
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	params, header := merged(e.QueryStringParameters, e.MultiValueQueryStringParameters), headers(e.Headers, e.MultiValueHeaders)
+	params, header := merged(e.QueryStringParameters, e.MultiValueQueryStringParameters), joinHeaders(e.Headers, e.MultiValueHeaders)
 	query, from, most := url.Values(params).Encode(), e.RequestContext.Identity.SourceIP, mostAnswer
 	if balanced {
 		var raw []string
@@ -154,9 +154,9 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return out
 }
 
-// headers joins what the two payload formats of API Gateway call headers and multiValueHeaders.
+// joinHeaders joins what the two payload formats of API Gateway call headers and multiValueHeaders.
 // A name in both has the values of the second, which has all of them.
-func headers(single map[string]string, multi map[string][]string) http.Header {
+func joinHeaders(single map[string]string, multi map[string][]string) http.Header {
 	out := http.Header{}
 	for name, vs := range merged(single, multi) {
 		for _, v := range vs {

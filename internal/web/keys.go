@@ -163,15 +163,15 @@ func (k *Keys) current() []key {
 	case err == nil:
 	case time.Since(k.good) >= staleAfter:
 		k.keys = nil
-		k.say("the keys cannot be read, and the last ones have expired: all requests are refused until the keys can be read", err)
+		k.logFault("the keys cannot be read, and the last ones have expired: all requests are refused until the keys can be read", err)
 	default:
-		k.say("the keys cannot be read again; those before stay good for a minute", err)
+		k.logFault("the keys cannot be read again; those before stay good for a minute", err)
 	}
 	return k.keys
 }
 
-// say logs a fault of the file once, until it is another one. mu is held.
-func (k *Keys) say(what string, err error) {
+// logFault logs a fault of the file once, until it is another one. mu is held.
+func (k *Keys) logFault(what string, err error) {
 	if text := what + err.Error(); k.said != text {
 		k.said = text
 		k.log.Error(what, "error", err)

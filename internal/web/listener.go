@@ -82,8 +82,8 @@ type conn struct {
 // errHeaders says why a connection was closed by the server.
 var errHeaders = errors.New("too many bytes of headers are being read")
 
-// bound puts bounds around a listener, which it then owns.
-func bound(l net.Listener, b Bounds, log *slog.Logger) *listener {
+// boundListener puts bounds around a listener, which it then owns.
+func boundListener(l net.Listener, b Bounds, log *slog.Logger) *listener {
 	return &listener{Listener: l, bounds: b.withDefaults(), log: log, conns: map[*conn]struct{}{}}
 }
 
@@ -94,16 +94,16 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k := l.admit(c); k != nil {
+		if k := l.admitConn(c); k != nil {
 			return k, nil
 		}
 		c.Close()
 	}
 }
 
-// admit takes a connection, in place of another where there are too many: of its address, or of all. It is nil if all
+// admitConn takes a connection, in place of another where there are too many: of its address, or of all. It is nil if all
 // of these are worked for.
-func (l *listener) admit(c net.Conn) *conn {
+func (l *listener) admitConn(c net.Conn) *conn {
 	now := time.Now()
 	k := &conn{Conn: c, of: l, from: origin(c.RemoteAddr()), since: now}
 	mine := func(o *conn) bool { return o.from == k.from }
@@ -213,15 +213,15 @@ func (c *conn) rest() {
 // Read reads. What a connection sends before its request is let in counts as header.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.counts(n) {
+	if n > 0 && !c.countBytes(n) {
 		c.Close()
 		return 0, errHeaders
 	}
 	return n, err
 }
 
-// counts takes bytes that came before a request was let in. It reports false if they are too many for all together.
-func (c *conn) counts(n int) bool {
+// countBytes takes bytes that came before a request was let in. It reports false if they are too many for all together.
+func (c *conn) countBytes(n int) bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	if c.let {
@@ -243,9 +243,9 @@ func (c *conn) letIn() {
 	c.rest()
 }
 
-// begin says that the present request is worked on from now: the connection is not closed for another one. It reports
+// beginRequest says that the present request is worked on from now: the connection is not closed for another one. It reports
 // false if that has happened, and then nothing may be done for the request.
-func (c *conn) begin() bool {
+func (c *conn) beginRequest() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.busy = !c.closed

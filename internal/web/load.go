@@ -73,7 +73,7 @@ func (l *load) wrap(next http.Handler) http.Handler {
 			return
 		}
 		defer func() { <-l.requests }()
-		if c != nil && !c.begin() {
+		if c != nil && !c.beginRequest() {
 			panic(http.ErrAbortHandler)
 		}
 		next.ServeHTTP(w, r)
@@ -118,13 +118,13 @@ func (f failing) Read([]byte) (int, error) { return 0, f.error }
 // tooMany answers 503 and asks to come again in a second.
 func tooMany(w http.ResponseWriter, r *http.Request, detail string) {
 	w.Header().Set("Retry-After", "1")
-	ProblemOf(http.StatusServiceUnavailable, "busy", detail+"; try again").refuse(w, r)
+	ProblemOf(http.StatusServiceUnavailable, "busy", detail+"; try again").refuseUnread(w, r)
 }
 
-// refuse answers with the problem before a request's body was read. What a server of
+// refuseUnread answers with the problem before a request's body was read. What a server of
 // ours would still read of the body, to use the connection again, it leaves: the
 // connection ends.
-func (p *Problem) refuse(w http.ResponseWriter, r *http.Request) {
+func (p *Problem) refuseUnread(w http.ResponseWriter, r *http.Request) {
 	if connOf(r) == nil {
 		p.Write(w)
 		return

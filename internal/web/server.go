@@ -51,7 +51,7 @@ func Listen(addr string, b Bounds, h http.Handler, log *slog.Logger) (*Server, e
 	if log == nil {
 		log = slog.Default()
 	}
-	s := &Server{listener: bound(l, b, log), stopping: make(chan struct{})}
+	s := &Server{listener: boundListener(l, b, log), stopping: make(chan struct{})}
 	s.http = &http.Server{
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,

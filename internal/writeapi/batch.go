@@ -32,10 +32,10 @@ type outcome struct {
 	Problem  *web.Problem `json:"problem,omitempty"`
 }
 
-// batch answers for many commands: an array of them, or one a line.
+// answerBatch answers for many commands: an array of them, or one a line.
 // The answer is 200 also where commands failed: results has one outcome for each command, in its order. The rate is
 // spent for each command, so that a batch gives no advantage.
-func (a *API) batch(w http.ResponseWriter, r *http.Request) {
+func (a *API) answerBatch(w http.ResponseWriter, r *http.Request) {
 	t := a.target(r.PathValue("model"))
 	switch {
 	case t == nil:
@@ -47,9 +47,9 @@ func (a *API) batch(w http.ResponseWriter, r *http.Request) {
 	case !web.Spend(w, r, 1):
 		return
 	}
-	texts, err := commands(w, r)
+	texts, err := splitCommands(w, r)
 	if err != nil {
-		a.fail(w, r, err)
+		a.answerError(w, r, err)
 		return
 	}
 	if !web.Spend(w, r, len(texts)-1) {
@@ -91,7 +91,7 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 		c, err := ingest.ReadCommand(text)
 		switch {
 		case err != nil:
-			out[i] = a.outcome(t, c, ingest.Result{Err: malformed(t.Model, err)})
+			out[i] = a.answerOutcome(t, c, ingest.Result{Err: malformed(t.Model, err)})
 		case t.entity(c.Entity) == nil:
 			p := web.ProblemOf(http.StatusNotFound, "not-found", fmt.Sprintf("there is no entity %.100q in model %s that may be written", c.Entity, t.Model.Name))
 			p.Detail += model.Meant(c.Entity, t.names)
@@ -102,15 +102,15 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 	}
 	if len(cs) > 0 {
 		for i, res := range Do(ctx, t.Writer, cs) {
-			out[at[i]] = a.outcome(t, cs[i], res)
+			out[at[i]] = a.answerOutcome(t, cs[i], res)
 		}
 	}
 	return out
 }
 
-// outcome says what became of a command, with the status that it would have by itself. An error of the store is
+// answerOutcome says what became of a command, with the status that it would have by itself. An error of the store is
 // logged; the client learns only that it may send the command again.
-func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
+func (a *API) answerOutcome(t *target, c ingest.Command, res ingest.Result) outcome {
 	var p *web.Problem
 	switch err := res.Err.(type) {
 	case nil:
@@ -134,12 +134,12 @@ func (a *API) outcome(t *target, c ingest.Command, res ingest.Result) outcome {
 	return outcome{Status: p.Status, Problem: p}
 }
 
-// commands takes a batch apart.
+// splitCommands takes a batch apart.
 // Of an array each element has to be an object, which is checked before anything is done. Lines may be anything:
 // each is answered for by itself. Empty lines are passed over.
-func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, err error) {
+func splitCommands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, err error) {
 	if len(r.Header.Values("Idempotency-Key")) > 0 || len(r.Header.Values("If-Match")) > 0 {
-		return nil, refuse(http.StatusBadRequest, "header", "a batch has no Idempotency-Key and no If-Match; each command has its own, idempotencyKey and ifMatch")
+		return nil, newRefusal(http.StatusBadRequest, "header", "a batch has no Idempotency-Key and no If-Match; each command has its own, idempotencyKey and ifMatch")
 	}
 	body, given, err := read(w, r, append([]string{"application/json"}, linesTypes...))
 	if err != nil {
@@ -150,7 +150,7 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 			return nil, notAnArray(err)
 		}
 		if i := slices.IndexFunc(texts, func(t json.RawMessage) bool { return t[0] != '{' }); i >= 0 {
-			return nil, refuse(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands",
+			return nil, newRefusal(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands",
 				mistake{Pointer: ingest.Pointer(strconv.Itoa(i)), Message: "must be a command: an object"})
 		}
 	} else {
@@ -161,7 +161,7 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 		}
 	}
 	if len(texts) > maxCommands {
-		return nil, refuse(http.StatusUnprocessableEntity, "too-many", fmt.Sprintf("%d commands are too many at once; %d are possible", len(texts), maxCommands))
+		return nil, newRefusal(http.StatusUnprocessableEntity, "too-many", fmt.Sprintf("%d commands are too many at once; %d are possible", len(texts), maxCommands))
 	}
 	return texts, nil
 }
@@ -169,7 +169,7 @@ func commands(w http.ResponseWriter, r *http.Request) (texts []json.RawMessage, 
 // notAnArray is the refusal of a body that is no array: 400 for what is no JSON, 422 for other JSON.
 func notAnArray(err error) error {
 	if syntax, ok := err.(*json.SyntaxError); ok {
-		return refuse(http.StatusBadRequest, "not-json", fmt.Sprintf("the body is not JSON at byte %d: %v", syntax.Offset, err))
+		return newRefusal(http.StatusBadRequest, "not-json", fmt.Sprintf("the body is not JSON at byte %d: %v", syntax.Offset, err))
 	}
-	return refuse(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands")
+	return newRefusal(http.StatusUnprocessableEntity, "invalid", "the body must be an array of commands")
 }

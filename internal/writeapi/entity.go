@@ -51,11 +51,11 @@ func (e *entity) location(model string, row value.Item) string {
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
 
-// command reads what a request asks for.
+// readCommand reads what a request asks for.
 // The body wins nowhere: a field of the key that stands in body and query string has to be the same in both.
 // Nothing is checked against the model yet; that is the writer's part.
 // Errors are about the request, for its sender.
-func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
+func (e *entity) readCommand(w http.ResponseWriter, r *http.Request, op ingest.Op) (c ingest.Command, err error) {
 	c = ingest.Command{Op: op, Entity: e.Name}
 	if c.IfMatch, err = ifMatch(r); err != nil {
 		return c, err
@@ -63,7 +63,7 @@ func (e *entity) command(w http.ResponseWriter, r *http.Request, op ingest.Op) (
 	if c.IdempotencyKey, err = idempotencyKey(r); err != nil {
 		return c, err
 	}
-	key, err := e.query(r.URL.RawQuery)
+	key, err := e.readQuery(r.URL.RawQuery)
 	if err != nil {
 		return c, err
 	}
@@ -94,7 +94,7 @@ func malformed(m *model.Model, err error) error {
 	case !ok:
 		return err
 	case r.Kind == ingest.NotJSON:
-		return refuse(http.StatusBadRequest, "not-json", "the body "+r.Problems[0].Reason)
+		return newRefusal(http.StatusBadRequest, "not-json", "the body "+r.Problems[0].Reason)
 	}
 	return r.Shown(m)
 }
@@ -109,17 +109,17 @@ func (e *entity) agree(item, key value.Item) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return refuse(http.StatusUnprocessableEntity, "invalid", "the body and the query string name different rows", wrong...)
+		return newRefusal(http.StatusUnprocessableEntity, "invalid", "the body and the query string name different rows", wrong...)
 	}
 	return nil
 }
 
-// query reads the fields of the key that stand in the query string.
+// readQuery reads the fields of the key that stand in the query string.
 // Every mistake is reported at once, sorted by parameter.
-func (e *entity) query(raw string) (value.Item, error) {
+func (e *entity) readQuery(raw string) (value.Item, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, refuse(http.StatusBadRequest, "malformed", "the query string is not key=value&key=value with %-escapes")
+		return nil, newRefusal(http.StatusBadRequest, "malformed", "the query string is not key=value&key=value with %-escapes")
 	}
 	var wrong []mistake
 	say := func(name, format string, args ...any) {
@@ -136,7 +136,7 @@ func (e *entity) query(raw string) (value.Item, error) {
 		case !utf8.ValidString(name + text):
 			say(name, "is not UTF-8")
 		default:
-			v, err := parse(e.typeOf(name), text)
+			v, err := parseParameter(e.typeOf(name), text)
 			if err != nil {
 				say(name, "%v", err)
 			}
@@ -145,14 +145,14 @@ func (e *entity) query(raw string) (value.Item, error) {
 	}
 	if len(wrong) > 0 {
 		slices.SortFunc(wrong, func(a, b mistake) int { return strings.Compare(a.Parameter, b.Parameter) })
-		return nil, refuse(http.StatusUnprocessableEntity, "parameter", "parameters are not right", wrong...)
+		return nil, newRefusal(http.StatusUnprocessableEntity, "parameter", "parameters are not right", wrong...)
 	}
 	return value.NewItem(attrs...), nil
 }
 
-// parse reads a parameter of a type.
+// parseParameter reads a parameter of a type.
 // A type that has no form of its own in a query string is read as text; the writer then checks it.
-func parse(t model.Type, text string) (value.Value, error) {
+func parseParameter(t model.Type, text string) (value.Value, error) {
 	switch {
 	case t == model.TypeNumber:
 		v, err := value.ParseNumber(text)
@@ -172,21 +172,21 @@ func parse(t model.Type, text string) (value.Value, error) {
 func read(w http.ResponseWriter, r *http.Request, types []string) (body []byte, given string, err error) {
 	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := err.(*http.MaxBytesError); large {
-		return nil, "", refuse(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+		return nil, "", newRefusal(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("the body has more than %d bytes", maxBody))
 	} else if err != nil {
-		return nil, "", refuse(http.StatusBadRequest, "malformed", "the body does not come whole: "+err.Error())
+		return nil, "", newRefusal(http.StatusBadRequest, "malformed", "the body does not come whole: "+err.Error())
 	}
 	if len(body) == 0 && r.Method == http.MethodDelete {
 		return nil, "", nil
 	}
 	given, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, given) {
-		p := refuse(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must be %s, and its Content-Type is %.100q", strings.Join(types, " or "), r.Header.Get("Content-Type")))
+		p := newRefusal(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must be %s, and its Content-Type is %.100q", strings.Join(types, " or "), r.Header.Get("Content-Type")))
 		p.header = map[string]string{"Accept-" + strings.ToUpper(r.Method[:1]) + strings.ToLower(r.Method[1:]): strings.Join(types, ", ")}
 		return nil, "", p
 	}
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return nil, "", refuse(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must come as it is, and its Content-Encoding is %.100q", coding))
+		return nil, "", newRefusal(http.StatusUnsupportedMediaType, "media-type", fmt.Sprintf("the body must come as it is, and its Content-Encoding is %.100q", coding))
 	}
 	return body, given, nil
 }
@@ -208,13 +208,13 @@ func header(r *http.Request, name string, form *regexp.Regexp, say string) (stri
 	if text := strings.TrimSpace(given[0]); len(given) == 1 && form.MatchString(text) {
 		return text, nil
 	}
-	return "", refuse(http.StatusBadRequest, "header", name+" must be "+say)
+	return "", newRefusal(http.StatusBadRequest, "header", name+" must be "+say)
 }
 
 // ifMatch is the revision that a request is for.
 func ifMatch(r *http.Request) (string, error) {
 	if len(r.Header.Values("If-None-Match")) > 0 {
-		return "", refuse(http.StatusBadRequest, "header", "If-None-Match is not possible here; POST makes a row only where there is none")
+		return "", newRefusal(http.StatusBadRequest, "header", "If-None-Match is not possible here; POST makes a row only where there is none")
 	}
 	tag, err := header(r, "If-Match", ifMatches, "one ETag as it was given, in quotes, or *; without the header any row will do")
 	if inner := strings.Trim(tag, `"`); inner != "*" {

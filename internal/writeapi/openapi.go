@@ -16,20 +16,20 @@ func (a *API) describe(keyed, queries bool) ([]byte, error) {
 	for _, t := range a.targets {
 		for _, e := range t.entities {
 			tags = append(tags, object{"name": t.Model.Name + "." + e.Name})
-			d.entity(t.Model, e)
+			d.describeEntity(t.Model, e)
 		}
-		d.batch(t)
+		d.describeBatch(t)
 	}
 	if queries {
-		d.queries(a.targets)
+		d.describeQueries(a.targets)
 	}
 	components := object{"schemas": d.schemas, "responses": api.Problems(append(ofWrites, api.Always...)), "headers": headers}
 	return api.Document(object{"tags": tags, "paths": d.paths, "components": components}, about, keyed)
 }
 
-// queries adds the paths of queries, which Beside answers at the same address. A GET of a name
+// describeQueries adds the paths of queries, which Beside answers at the same address. A GET of a name
 // that is both a query and an entity is the query.
-func (d *description) queries(targets []*target) {
+func (d *description) describeQueries(targets []*target) {
 	models := seq.Map(targets, func(t *target) *model.Model { return t.Model })
 	also := api.Describe(models)
 	for path, item := range also.Paths {
@@ -79,10 +79,10 @@ var resultsSchema = object{
 	}}},
 }
 
-// entity describes the path of an entity's rows.
+// describeEntity describes the path of an entity's rows.
 // Answers are described loosely where rows may come from other programs, which keep no rule of the
 // model.
-func (d *description) entity(m *model.Model, e *entity) {
+func (d *description) describeEntity(m *model.Model, e *entity) {
 	name := api.ComponentName(m.Name + "." + e.Name)
 	d.schemas[name] = e.row()
 	d.schemas[name+".Whole"] = e.whole(true)
@@ -147,10 +147,10 @@ func (e *entity) parameters(keys bool, more ...object) []object {
 	return append(out, more...)
 }
 
-// batch describes the path for many commands.
+// describeBatch describes the path for many commands.
 // A command that is no command is answered by a problem of its own, so the description allows any
 // object.
-func (d *description) batch(t *target) {
+func (d *description) describeBatch(t *target) {
 	name := api.ComponentName(t.Model.Name)
 	d.schemas[name+".Command"] = object{
 		"type":     "object",

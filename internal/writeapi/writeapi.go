@@ -110,11 +110,11 @@ func New(targets []Target, o Options) (*API, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/v1/{model}/batch", a.batch)
-	mux.HandleFunc("/v1/{model}/{entity}", a.entity)
+	mux.HandleFunc("/v1/{model}/batch", a.answerBatch)
+	mux.HandleFunc("/v1/{model}/{entity}", a.answerEntity)
 	mux.Handle("/openapi.json", web.Reads(web.Text("application/json", description)))
 	mux.Handle(web.Health, web.Reads(a.talk.Healthy(o.Health)))
-	mux.HandleFunc("/", a.nothing)
+	mux.HandleFunc("/", a.answerNotFound)
 	a.handler = a.talk.Guard(mux)
 	return a, nil
 }
@@ -169,9 +169,9 @@ var ops = map[string]ingest.Op{
 	http.MethodPost: ingest.Create, http.MethodPut: ingest.Put, http.MethodPatch: ingest.Update, http.MethodDelete: ingest.Delete,
 }
 
-// entity answers for one row.
+// answerEntity answers for one row.
 // A read costs nothing of the rate; a write costs one.
-func (a *API) entity(w http.ResponseWriter, r *http.Request) {
+func (a *API) answerEntity(w http.ResponseWriter, r *http.Request) {
 	t := a.target(r.PathValue("model"))
 	if t == nil {
 		a.noModel(w, r)
@@ -187,28 +187,28 @@ func (a *API) entity(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	switch {
 	case writes && web.Spend(w, r, 1):
-		c, err := e.command(w, r, op)
+		c, err := e.readCommand(w, r, op)
 		if err != nil {
-			a.fail(w, r, err)
+			a.answerError(w, r, err)
 			return
 		}
-		a.answer(w, r, t, e, Do(ctx, t.Writer, []ingest.Command{c})[0])
+		a.answerCommand(w, r, t, e, Do(ctx, t.Writer, []ingest.Command{c})[0])
 	case writes:
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
-		key, err := e.query(r.URL.RawQuery)
+		key, err := e.readQuery(r.URL.RawQuery)
 		if err != nil {
-			a.fail(w, r, err)
+			a.answerError(w, r, err)
 			return
 		}
-		a.answer(w, r, t, e, t.Writer.Read(ctx, e.Name, key))
+		a.answerCommand(w, r, t, e, t.Writer.Read(ctx, e.Name, key))
 	default:
 		web.NotAllowed(w, r, allowedEntity)
 	}
 }
 
-// answer says what became of a command.
+// answerCommand says what became of a command.
 // ETag and Idempotent-Replayed are set also on problems, where the result has them.
-func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entity, res ingest.Result) {
+func (a *API) answerCommand(w http.ResponseWriter, r *http.Request, t *target, e *entity, res ingest.Result) {
 	if res.Revision != "" {
 		w.Header().Set("ETag", `"`+res.Revision+`"`)
 	}
@@ -217,7 +217,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, t *target, e *entit
 	}
 	switch {
 	case res.Err != nil:
-		a.fail(w, r, res.Err)
+		a.answerError(w, r, res.Err)
 		return
 	case isGone(ops[r.Method], res):
 		gone().Write(w)
@@ -258,8 +258,8 @@ func statusOf(res ingest.Result) int {
 	return http.StatusOK
 }
 
-// nothing answers for every other path.
-func (a *API) nothing(w http.ResponseWriter, r *http.Request) {
+// answerNotFound answers for every other path.
+func (a *API) answerNotFound(w http.ResponseWriter, r *http.Request) {
 	web.ProblemOf(http.StatusNotFound, "not-found", "there is nothing here; /openapi.json says what there is").Write(w)
 }
 
@@ -283,10 +283,10 @@ func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
 	p.Write(w)
 }
 
-// fail answers with what went wrong.
+// answerError answers with what went wrong.
 // Only a *refused or an *ingest.Refusal is the client's mistake. Of everything else the outcome is not known, and the
 // answer says so with a 503.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	var p *refused
 	switch refusal := (*ingest.Refusal)(nil); {
 	case errors.As(err, &p):
@@ -320,8 +320,8 @@ type refused struct {
 
 func (r *refused) Error() string { return r.problem.Detail }
 
-// refuse makes a refusal. kind is the last part of the problem's type, and stable; detail is a sentence for people.
-func refuse(status int, kind, detail string, mistakes ...mistake) *refused {
+// newRefusal makes a refusal. kind is the last part of the problem's type, and stable; detail is a sentence for people.
+func newRefusal(status int, kind, detail string, mistakes ...mistake) *refused {
 	p := web.ProblemOf(status, kind, detail)
 	if len(mistakes) > 0 {
 		few := mistakes[:min(len(mistakes), web.MaxMistakes)]

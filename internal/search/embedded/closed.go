@@ -29,8 +29,8 @@ func rootOf(dir string) (summed.Prefix, error) {
 	return summed.Read(f, math.MaxInt64)
 }
 
-// leave writes the checksum of an index that scorch has closed.
-func leave(dir string) error {
+// writeChecksum writes the checksum of an index that scorch has closed.
+func writeChecksum(dir string) error {
 	c, err := rootOf(dir)
 	if err != nil {
 		return err
@@ -39,11 +39,11 @@ func leave(dir string) error {
 	if err != nil {
 		return err
 	}
-	return replace(dir, closedFile, b)
+	return replaceFile(dir, closedFile, b)
 }
 
-// replace makes a file durable with new content. A crash leaves the old file or the new one.
-func replace(dir, name string, b []byte) error {
+// replaceFile makes a file durable with new content. A crash leaves the old file or the new one.
+func replaceFile(dir, name string, b []byte) error {
 	path := filepath.Join(dir, name)
 	if err := writeSynced(path+".new", b); err != nil {
 		return err
@@ -97,8 +97,8 @@ func checkClosed(dir string) (closed bool, err error) {
 	return err == nil, err
 }
 
-// reopened deletes the checksum; from now on the index may be written.
-func reopened(dir string) error {
+// removeChecksum deletes the checksum; from now on the index may be written.
+func removeChecksum(dir string) error {
 	err := os.Remove(filepath.Join(dir, closedFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -31,9 +31,9 @@ func newCollector(snap *scorch.IndexSnapshot, p *search.Plan) (*collector, error
 	return c, err
 }
 
-// take adds a matching document, by its number in the index.
+// addMatch adds a matching document, by its number in the index.
 // The id of a document is looked up only if its score and sort key can be among the best.
-func (c *collector) take(doc uint64, score float64) error {
+func (c *collector) addMatch(doc uint64, score float64) error {
 	c.id = index.NewIndexInternalID(c.id, doc)
 	place, err := c.rank(score)
 	if err != nil {

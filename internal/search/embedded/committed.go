@@ -34,15 +34,15 @@ func (c *corpus) noteCommits() (err error) {
 	if c.options.InMemory {
 		return nil
 	}
-	if err := replace(c.dir, committedFile, c.commits.note()); err != nil {
+	if err := replaceFile(c.dir, committedFile, c.commits.note()); err != nil {
 		return err
 	}
 	c.committed, err = os.OpenFile(filepath.Join(c.dir, committedFile), os.O_WRONLY, 0)
 	return err
 }
 
-// acknowledge writes the number of the last commit, before its changes are acknowledged.
-func (c *corpus) acknowledge() error {
+// writeCommitNumber writes the number of the last commit, before its changes are acknowledged.
+func (c *corpus) writeCommitNumber() error {
 	if c.committed == nil {
 		return nil
 	}

@@ -78,13 +78,13 @@ func (c *corpus) compareContent(s *scorch.Scorch, found inspection) error {
 		return err
 	}
 	defer snap.Close()
-	if err := c.compare(snap, found); err != nil {
+	if err := c.compareFound(snap, found); err != nil {
 		return err
 	}
 	segments := snap.Segments()
 	sums := make([]content, len(segments))
 	err = parallel.Do(len(segments), analysts, func(i int) error {
-		return c.guard(func() (err error) {
+		return c.guardCall(func() (err error) {
 			sums[i], err = heldBy(segments[i])
 			return err
 		})

@@ -78,9 +78,9 @@ func dirName(name string) string { return search.PlainName(name, "%%%02X") }
 // a period, so no index has such a name.
 const discarded = ".discarded"
 
-// discard deletes the directory of an index. It is renamed first, so a crash leaves no
+// discardIndex deletes the directory of an index. It is renamed first, so a crash leaves no
 // index of which a part is missing.
-func discard(dir string) error {
+func discardIndex(dir string) error {
 	err := os.Rename(dir, dir+discarded)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -92,7 +92,7 @@ func discard(dir string) error {
 // close the corpus.
 func openCorpus(dir string, s search.Schema, o Options, q *index.AnalysisQueue) (*corpus, error) {
 	c := newCorpus(dir, s, o)
-	if err := c.guard(func() error { return c.open(q) }); err != nil {
+	if err := c.guardCall(func() error { return c.openDirectory(q) }); err != nil {
 		return nil, err
 	}
 	go c.write()
@@ -109,20 +109,20 @@ func newCorpus(dir string, s search.Schema, o Options) *corpus {
 	}
 }
 
-// open checks the directory before scorch opens it, and compares afterwards. An index
+// openDirectory checks the directory before scorch opens it, and compares afterwards. An index
 // that is not the one that was noted, and was not made to replace that one, has missed
 // changes: it is deleted and made again.
-func (c *corpus) open(q *index.AnalysisQueue) error {
+func (c *corpus) openDirectory(q *index.AnalysisQueue) error {
 	if err := os.RemoveAll(c.dir + discarded); err != nil {
 		return err
 	}
-	found, err := inspect(c.dir)
+	found, err := inspectDirectory(c.dir)
 	if err != nil {
 		return err
 	}
 	want, current := fingerprint(c.schema), c.options.Noted[c.schema.Name]
 	if found.exists && (found.made.Schema != want || current != "" && found.made.Instance != current && found.made.After != current) {
-		if err := discard(c.dir); err != nil {
+		if err := discardIndex(c.dir); err != nil {
 			return err
 		}
 		found = inspection{}
@@ -145,53 +145,53 @@ func (c *corpus) open(q *index.AnalysisQueue) error {
 			return err
 		}
 	}
-	if err := reopened(c.dir); err != nil {
+	if err := removeChecksum(c.dir); err != nil {
 		return err
 	}
-	if err := c.start(q); err != nil {
+	if err := c.startScorch(q); err != nil {
 		return err
 	}
-	if err := c.begin(found); err != nil {
-		return errors.Join(err, c.end(c.scorch.Close))
+	if err := c.checkOpened(found); err != nil {
+		return errors.Join(err, c.closeScorch(c.scorch.Close))
 	}
 	return nil
 }
 
-// begin checks that scorch has opened everything that was found, and makes the index if
+// checkOpened checks that scorch has opened everything that was found, and makes the index if
 // there was none.
-func (c *corpus) begin(found inspection) error {
+func (c *corpus) checkOpened(found inspection) error {
 	defer close(c.compared)
 	snap, err := c.snapshot()
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
-	if err := c.compare(snap, found); err != nil || found.exists {
+	if err := c.compareFound(snap, found); err != nil || found.exists {
 		return err
 	}
 	b := index.NewBatch()
-	if err := c.describe(b, 0, false); err != nil {
+	if err := c.addDescription(b, 0, false); err != nil {
 		return err
 	}
-	if err := c.persist(b); err != nil {
+	if err := c.persistBatch(b); err != nil {
 		return err
 	}
 	return c.noteCommits()
 }
 
-// describe adds the description of the index to a batch after which it holds the content.
+// addDescription adds the description of the index to a batch after which it holds the content.
 // It is in the batch of the change itself, so after a crash the sum and the number belong to the
 // documents in the index.
-func (c *corpus) describe(b *index.Batch, holds content, filled bool) error {
+func (c *corpus) addDescription(b *index.Batch, holds content, filled bool) error {
 	is, err := summed.Marshal(described{c.made, holds, c.commits, filled})
 	b.SetInternal(keyDescribed, is)
 	return err
 }
 
-// start opens scorch. It merges nothing until compared is closed: otherwise the segments
+// startScorch opens scorch. It merges nothing until compared is closed: otherwise the segments
 // that were found might be others by the time that they are compared.
-func (c *corpus) start(q *index.AnalysisQueue) error {
-	name, done := listen(c.heard, func(e scorch.Event) bool {
+func (c *corpus) startScorch(q *index.AnalysisQueue) error {
+	name, done := listen(c.takeError, func(e scorch.Event) bool {
 		if e.Kind == scorch.EventKindPreMergeCheck {
 			<-c.compared
 		}
@@ -238,7 +238,7 @@ var errClosed = errors.New("the search index is closed")
 // close ends the writer and scorch.
 func (c *corpus) close() error {
 	close(c.closing)
-	return c.end(func() error {
+	return c.closeScorch(func() error {
 		<-c.ended
 		if c.committed != nil {
 			c.committed.Close() // nothing of it is synced
@@ -246,15 +246,15 @@ func (c *corpus) close() error {
 		if err := c.scorch.Close(); err != nil || c.unsure || c.options.InMemory {
 			return err
 		}
-		return leave(c.dir)
+		return writeChecksum(c.dir)
 	})
 }
 
-// end closes scorch. A scorch that is broken may never end; end leaves it running.
+// closeScorch closes scorch. A scorch that is broken may never end; end leaves it running.
 // The error is then the cause, and its goroutines may still use the files.
-func (c *corpus) end(close func() error) error {
+func (c *corpus) closeScorch(close func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- c.guard(close) }()
+	go func() { done <- c.guardCall(close) }()
 	select {
 	case <-c.broken:
 		select {

@@ -28,11 +28,11 @@ func (e *DamageError) Unwrap() error { return e.Cause }
 // damaged is the error for damage of this index.
 func (c *corpus) damaged(cause error) error { return &DamageError{c.dir, cause} }
 
-// heard takes errors of scorch's own goroutines; scorch calls it from these. Scorch
+// takeError takes errors of scorch's own goroutines; scorch calls it from these. Scorch
 // retries a failed write at once, so heard pauses: otherwise a full disk would keep a
 // processor busy. A panic has ended a goroutine of scorch. Calls that wait for that
 // goroutine would wait for ever, so the index is marked as broken.
-func (c *corpus) heard(err error) {
+func (c *corpus) takeError(err error) {
 	if errors.Is(err, scorch.ErrAsyncPanic) {
 		c.breakDown(c.damaged(err))
 		return
@@ -55,10 +55,10 @@ func (c *corpus) breakDown(err error) {
 	})
 }
 
-// guard runs f and adds the name of the index to its error. A panic, and a fault in
+// guardCall runs f and adds the name of the index to its error. A panic, and a fault in
 // mapped memory that has no file behind it any more, become errors too: scorch trusts
 // its files.
-func (c *corpus) guard(f func() error) (err error) {
+func (c *corpus) guardCall(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

@@ -58,7 +58,7 @@ func wantDamage(t *testing.T, ix *Index, err error) {
 // aSegment is a file that the index consists of.
 func aSegment(t *testing.T, dir string) string {
 	t.Helper()
-	found, err := inspect(dir)
+	found, err := inspectDirectory(dir)
 	if err != nil || len(found.files) == 0 {
 		t.Fatalf("no segments in %s: %v", dir, err)
 	}
@@ -397,25 +397,25 @@ func TestMergeWaits(t *testing.T) {
 	defer q.Close()
 	begin := func(late time.Duration) (*corpus, inspection) {
 		c := newCorpus(dir, plain, Options{Now: time.Now})
-		found, err := inspect(dir)
+		found, err := inspectDirectory(dir)
 		if c.made = found.made; !found.exists {
 			c.made = made{Schema: fingerprint(plain), Instance: noted + "merge"}
 		}
 		if err == nil {
-			err = c.start(q)
+			err = c.startScorch(q)
 		}
 		failtest.On(t, err)
 		time.Sleep(late)
 		return c, found
 	}
 	c, found := begin(0)
-	failtest.On(t, c.begin(found))
+	failtest.On(t, c.checkOpened(found))
 	c.scorch.Close()
 	c, _ = begin(0) // and merges nothing
 	for n := range 5 {
 		docs := []search.Document{version(n, 1)}
 		r, size := requestOf(docs, []int{0})
-		failtest.On(t, c.commit([]*request{r}, size))
+		failtest.On(t, c.writeNewest([]*request{r}, size))
 	}
 	killed := filepath.Join(t.TempDir(), "plain")
 	failtest.On(t, os.CopyFS(killed, os.DirFS(dir)))
@@ -426,7 +426,7 @@ func TestMergeWaits(t *testing.T) {
 	if len(found.files) < 5 {
 		t.Fatal(found.files)
 	}
-	if err := c.begin(found); err != nil {
+	if err := c.checkOpened(found); err != nil {
 		t.Error(err)
 	}
 	c.scorch.Close()
@@ -440,7 +440,7 @@ func TestCompare(t *testing.T) {
 	snap, err := c.snapshot()
 	failtest.On(t, err)
 	defer snap.Close()
-	err = c.compare(snap, inspection{files: []string{"000000000001.zap", "000000000002.zap"}})
+	err = c.compareFound(snap, inspection{files: []string{"000000000001.zap", "000000000002.zap"}})
 	wantDamage(t, nil, err)
 }
 

@@ -202,7 +202,7 @@ func TestGroups(t *testing.T) {
 func TestBreakdown(t *testing.T) {
 	ix := openTest(t, t.TempDir(), Options{}, plain)
 	mustApply(t, ix, version(1, 1))
-	ix.corpora["plain"].heard(scorch.NewScorchError("persister", "panic: no reason", scorch.ErrAsyncPanic))
+	ix.corpora["plain"].takeError(scorch.NewScorchError("persister", "panic: no reason", scorch.ErrAsyncPanic))
 	var d *DamageError
 	for range 5 {
 		if errs, err := ix.Apply(t.Context(), []search.Document{version(1, 2)}); err != nil || errs[0] != nil && !errors.As(errs[0], &d) {

@@ -126,7 +126,7 @@ func (ix *Index) Drop(_ context.Context, place string) error {
 	if place == "" || dirName(place) != place {
 		return fmt.Errorf("%q is no place of an embedded search index", place)
 	}
-	return discard(filepath.Join(ix.dir, place))
+	return discardIndex(filepath.Join(ix.dir, place))
 }
 
 // Fresh lists the indexes that were made, now or earlier, and not reported Filled
@@ -148,7 +148,7 @@ func (ix *Index) Filled(name string) error {
 	if err != nil {
 		return err
 	}
-	return c.ask(context.Background(), &request{filled: true})
+	return c.askWriter(context.Background(), &request{filled: true})
 }
 
 // Instance implements search.Index.
@@ -181,7 +181,7 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 		wg.Go(func() {
 			for len(which) > 0 {
 				r, n := requestOf(docs, which)
-				err := c.ask(ctx, r)
+				err := c.askWriter(ctx, r)
 				for _, i := range which[:n] {
 					errs[i] = err
 				}
@@ -221,7 +221,7 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.search(ctx, q)
+	return c.searchSnapshot(ctx, q)
 }
 
 // Close ends the indexes. Acknowledged changes are kept. Changes of calls that have not

@@ -35,5 +35,5 @@ func (c *corpus) held(docs []search.Document, which []int) (map[string]stamp, er
 		return nil, err
 	}
 	defer snap.Close()
-	return stamps(snap, seq.Map(which, func(i int) string { return docs[i].ID }))
+	return readStamps(snap, seq.Map(which, func(i int) string { return docs[i].ID }))
 }

@@ -44,9 +44,9 @@ type inspection struct {
 	files []string // the segment files, sorted
 }
 
-// inspect reads what a directory says about its index, and checks every segment file.
+// inspectDirectory reads what a directory says about its index, and checks every segment file.
 // It writes nothing.
-func inspect(dir string) (inspection, error) {
+func inspectDirectory(dir string) (inspection, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 		return inspection{}, nil
@@ -64,7 +64,7 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, damage(dir, err)
 	}
 	if info.Size() == 0 { // a crash while the file was made
-		return inspection{}, begun(dir)
+		return inspection{}, checkBegun(dir)
 	}
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
 	if errors.Is(err, bbolterrors.ErrTimeout) {
@@ -85,7 +85,7 @@ func inspect(dir string) (inspection, error) {
 		return inspection{}, damage(dir, err)
 	}
 	if !found.exists {
-		return inspection{}, begun(dir)
+		return inspection{}, checkBegun(dir)
 	}
 	for _, f := range found.files {
 		if err := checksum(filepath.Join(dir, f)); err != nil {
@@ -95,9 +95,9 @@ func inspect(dir string) (inspection, error) {
 	return found, nil
 }
 
-// begun checks a directory in which the very first commit was interrupted. It has no
+// checkBegun checks a directory in which the very first commit was interrupted. It has no
 // segments: that commit has no documents.
-func begun(dir string) error {
+func checkBegun(dir string) error {
 	segments, err := filepath.Glob(filepath.Join(dir, "*.zap"))
 	if err == nil && len(segments) > 0 {
 		err = fmt.Errorf("%s says nothing of %s", rootFile, filepath.Base(segments[0]))
@@ -176,9 +176,9 @@ func (n *inspection) read(tx *bbolt.Tx) error {
 	})
 }
 
-// compare checks that scorch has opened everything that was found.
+// compareFound checks that scorch has opened everything that was found.
 // The documents of a segment that scorch leaves out would be missing without an error.
-func (c *corpus) compare(snap *scorch.IndexSnapshot, found inspection) error {
+func (c *corpus) compareFound(snap *scorch.IndexSnapshot, found inspection) error {
 	var files []string
 	for _, s := range snap.Segments() {
 		if p, ok := s.Segment().(segment.PersistedSegment); ok {

@@ -47,12 +47,12 @@ func checkPages(db *bbolt.DB, tx *bbolt.Tx) error {
 	}
 	size := uint64(db.Info().PageSize)
 	p := pages{f, size, min(uint64(tx.Size()), uint64(info.Size())) / size, map[uint64]bool{}}
-	return p.page(uint64(tx.Cursor().Bucket().Root()))
+	return p.checkPage(uint64(tx.Cursor().Bucket().Root()))
 }
 
-// page checks a page, and what lies below it.
+// checkPage checks a page, and what lies below it.
 // A page that is met twice is an error, so a circle ends. Each page is read once.
-func (p *pages) page(id uint64) error {
+func (p *pages) checkPage(id uint64) error {
 	head := make([]byte, pageHead)
 	if id < 2 || id >= p.end { // the first two are not of the tree
 		return fmt.Errorf("%s has no page %d", rootFile, id)
@@ -74,16 +74,16 @@ func (p *pages) page(id uint64) error {
 	if _, err := p.file.ReadAt(b, int64(id*p.pageSize)); err != nil {
 		return err
 	}
-	if err := p.elements(b); err != nil {
+	if err := p.checkElements(b); err != nil {
 		return fmt.Errorf("page %d of %s: %w", id, rootFile, err)
 	}
 	return nil
 }
 
-// elements checks what a page holds, and what lies below it.
+// checkElements checks what a page holds, and what lies below it.
 // Keys lie behind one another in the page, in their order and without overlaps, as bbolt writes
 // them; other layouts that bbolt could read are refused.
-func (p *pages) elements(b []byte) error {
+func (p *pages) checkElements(b []byte) error {
 	kind, count := binary.NativeEndian.Uint16(b[8:]), uint64(binary.NativeEndian.Uint16(b[10:]))
 	if kind != branchPage && kind != leafPage || kind == branchPage && count == 0 {
 		return fmt.Errorf("kind %d with %d keys", kind, count)
@@ -113,9 +113,9 @@ func (p *pages) elements(b []byte) error {
 		var err error
 		switch {
 		case kind == branchPage:
-			err = p.page(binary.NativeEndian.Uint64(e[8:]))
+			err = p.checkPage(binary.NativeEndian.Uint64(e[8:]))
 		case flags == bucketOfLeaf:
-			err = p.bucket(held)
+			err = p.checkBucket(held)
 		}
 		if err != nil {
 			return err
@@ -124,16 +124,16 @@ func (p *pages) elements(b []byte) error {
 	return nil
 }
 
-// bucket checks a bucket, which has pages or, if it is small, lies in the page of its name.
-func (p *pages) bucket(b []byte) error {
+// checkBucket checks a bucket, which has pages or, if it is small, lies in the page of its name.
+func (p *pages) checkBucket(b []byte) error {
 	if len(b) < bucketHead {
 		return fmt.Errorf("a bucket of %d bytes", len(b))
 	}
 	if id := binary.NativeEndian.Uint64(b); id != 0 {
-		return p.page(id)
+		return p.checkPage(id)
 	}
 	if b = b[bucketHead:]; len(b) < pageHead {
 		return fmt.Errorf("a bucket of %d bytes", len(b))
 	}
-	return p.elements(b)
+	return p.checkElements(b)
 }

@@ -121,7 +121,7 @@ func TestPageCircle(t *testing.T) {
 			t.Fatalf("page %d has flags %d", top, page[8])
 		}
 		copy(page[pageHead+8:], whole[top*1024:top*1024+8]) // its first page is itself
-		if err := p.page(root); err == nil {
+		if err := p.checkPage(root); err == nil {
 			t.Error("it is not refused")
 		}
 		return nil

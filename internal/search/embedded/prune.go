@@ -19,9 +19,9 @@ const (
 	maxPrune       = 5000 // in one commit
 )
 
-// prune adds the removal of old tombstones to a batch, except of documents that the
+// pruneTombstones adds the removal of old tombstones to a batch, except of documents that the
 // batch itself writes. gone is what they added to the index's content.
-func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) (gone content, err error) {
+func (c *corpus) pruneTombstones(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) (gone content, err error) {
 	if now.Before(c.nextPrune) {
 		return 0, nil
 	}
@@ -44,7 +44,7 @@ func (c *corpus) prune(snap *scorch.IndexSnapshot, b *index.Batch, about map[str
 			c.nextPrune = now
 		}
 		ids = slices.DeleteFunc(ids, func(id string) bool { return about[id] != nil })
-		held, err := stamps(snap, ids)
+		held, err := readStamps(snap, ids)
 		if err != nil {
 			return 0, err
 		}

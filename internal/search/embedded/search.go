@@ -10,11 +10,11 @@ import (
 	"weir/internal/search"
 )
 
-// search answers a query from a snapshot, so writes meanwhile do not change the answer.
-// A panic out of the index's files becomes an error of this index, by guard. A query that can match
+// searchSnapshot answers a query from a snapshot, so writes meanwhile do not change the answer.
+// A panic out of the index's files becomes an error of this index, by guardCall. A query that can match
 // nothing reads nothing.
-func (c *corpus) search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
-	err = c.guard(func() error {
+func (c *corpus) searchSnapshot(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
+	err = c.guardCall(func() error {
 		plan, err := c.schema.Plan(q)
 		if err != nil || plan.Nothing {
 			return err
@@ -54,7 +54,7 @@ func answer(ctx context.Context, snap *scorch.IndexSnapshot, p *search.Plan) ([]
 			doc := uint64(it.Next())
 			score, err := scoreOf(words, doc)
 			if err == nil {
-				err = c.take(offset+doc, score)
+				err = c.addMatch(offset+doc, score)
 			}
 			if err != nil {
 				return nil, err
@@ -80,7 +80,7 @@ type matcher struct {
 func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, error) {
 	found := seg.DocNumbersLive()
 	if m.plan.Every() {
-		if err := m.without(seg, found, fieldGone, termGone); err != nil {
+		if err := m.removeTerm(seg, found, fieldGone, termGone); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, 
 		if !last {
 			text = m.plan.Words[i]
 		}
-		w, err := m.word(found, dict, text, last)
+		w, err := m.keepWord(found, dict, text, last)
 		if err != nil || found.IsEmpty() {
 			return found, nil, err
 		}
@@ -120,8 +120,8 @@ func (m *matcher) match(seg *scorch.SegmentSnapshot) (*roaring.Bitmap, []*word, 
 	return found, words, nil
 }
 
-// without removes the documents that have the term from those found.
-func (m *matcher) without(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, field, term string) error {
+// removeTerm removes the documents that have the term from those found.
+func (m *matcher) removeTerm(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, field, term string) error {
 	dict, err := seg.Segment().Dictionary(field)
 	if err != nil {
 		return err
@@ -132,9 +132,9 @@ func (m *matcher) without(seg *scorch.SegmentSnapshot, found *roaring.Bitmap, fi
 	return err
 }
 
-// word keeps those of the found documents that have the word: the whole word, as a
+// keepWord keeps those of the found documents that have the word: the whole word, as a
 // beginning if it is the last word, or with a typo if typos are forgiven.
-func (m *matcher) word(found *roaring.Bitmap, dict segment.TermDictionary, text string, last bool) (*word, error) {
+func (m *matcher) keepWord(found *roaring.Bitmap, dict segment.TermDictionary, text string, last bool) (*word, error) {
 	w := &word{begins: roaring.New()}
 	list, err := dict.PostingsList([]byte(text), nil, nil)
 	if err != nil {

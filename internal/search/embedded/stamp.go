@@ -86,8 +86,8 @@ func (m *mark) addValue(v value.Value) {
 	}
 }
 
-// stamps reads what the index holds for these ids, tombstones included.
-func stamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) {
+// readStamps reads what the index holds for these ids, tombstones included.
+func readStamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) {
 	held := map[string]stamp{}
 	for _, seg := range snap.Segments() {
 		docs, err := seg.DocNumbers(ids)

@@ -48,7 +48,7 @@ func (a oneEdit) Accept(state int, b byte) int {
 	pending := state & (1<<pendingBits - 1)
 	state >>= pendingBits
 	if pending == 0 && b < utf8.RuneSelf {
-		return a.step(state, rune(b)) << pendingBits
+		return a.readLetter(state, rune(b)) << pendingBits
 	}
 	count := pending >> 24
 	bytes := [utf8.UTFMax]byte{byte(pending), byte(pending >> 8), byte(pending >> 16)}
@@ -58,15 +58,15 @@ func (a oneEdit) Accept(state int, b byte) int {
 		if r == utf8.RuneError || size != len(letter) {
 			return 0
 		}
-		return a.step(state, r) << pendingBits
+		return a.readLetter(state, r) << pendingBits
 	}
 	return state<<pendingBits | (count+1)<<24 | int(bytes[0]) | int(bytes[1])<<8 | int(bytes[2])<<16
 }
 
-// step reads a letter.
+// readLetter reads a letter.
 // A state is the number of letters read, and the ways in which these can still be the word with at
 // most one mistake. 0 is dead. Swapped neighbours count as one mistake.
-func (a oneEdit) step(state int, c rune) int {
+func (a oneEdit) readLetter(state int, c rune) int {
 	k, ways := state>>wayBits, state&(1<<wayBits-1)
 	is := func(i int) bool { return i >= 0 && i < len(a.word) && a.word[i] == c }
 	next := 0

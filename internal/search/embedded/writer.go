@@ -18,9 +18,9 @@ type request struct {
 	done   chan error // receives the result; has room for it
 }
 
-// ask makes the writer do the work of a request. After an error the work may have been
+// askWriter makes the writer do the work of a request. After an error the work may have been
 // done, or may still be done.
-func (c *corpus) ask(ctx context.Context, r *request) error {
+func (c *corpus) askWriter(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
 	case c.requests <- r:
@@ -64,24 +64,24 @@ func (c *corpus) write() {
 				break gather
 			}
 		}
-		err := c.guard(func() error { return c.commit(batch, size) })
+		err := c.guardCall(func() error { return c.writeNewest(batch, size) })
 		for _, r := range batch {
 			r.done <- err
 		}
 	}
 }
 
-// commit writes the newest change of each document, unless the index holds that change
+// writeNewest writes the newest change of each document, unless the index holds that change
 // or a newer one. It returns when the changes are on disk. A crash leaves the commit
 // whole or not at all.
-func (c *corpus) commit(batch []*request, size int) error {
+func (c *corpus) writeNewest(batch []*request, size int) error {
 	newest, ids := newestOf(batch, size)
 	snap, err := c.snapshot()
 	if err != nil {
 		return err
 	}
 	defer snap.Close()
-	held, err := stamps(snap, ids)
+	held, err := readStamps(snap, ids)
 	if err != nil {
 		return err
 	}
@@ -110,23 +110,23 @@ func (c *corpus) commit(batch []*request, size int) error {
 			b.Update(live(&c.schema, d, st))
 		}
 	}
-	gone, err := c.prune(snap, b, newest, now)
+	gone, err := c.pruneTombstones(snap, b, newest, now)
 	if err != nil {
 		return err
 	}
 	if len(b.IndexOps) > 0 || c.unsure || filled {
 		c.commits++
-		if err := c.describe(b, holds-gone, filled || c.filled.Load()); err != nil {
+		if err := c.addDescription(b, holds-gone, filled || c.filled.Load()); err != nil {
 			return err
 		}
 	}
-	if err := c.persist(b); err != nil {
+	if err := c.persistBatch(b); err != nil {
 		return err
 	}
 	if filled {
 		c.filled.Store(true)
 	}
-	return c.acknowledge()
+	return c.writeCommitNumber()
 }
 
 // newestOf returns the newest change of each document, and the ids in the order given.
@@ -148,14 +148,14 @@ func newestOf(batch []*request, size int) (map[string]*search.Document, []string
 	return newest, ids
 }
 
-// persist gives a batch to scorch and waits until it is on disk. After a failure scorch
+// persistBatch gives a batch to scorch and waits until it is on disk. After a failure scorch
 // shows changes that may not be on disk, and goes on trying. A repeated change then
 // looks as if it had been applied, so commit gives a batch that reaches the disk even if
 // nothing is new, before anything is acknowledged.
 //
 // Scorch's own waiting is not used: when it fails, it closes a segment that the index
 // still shows.
-func (c *corpus) persist(b *index.Batch) error {
+func (c *corpus) persistBatch(b *index.Batch) error {
 	if len(b.IndexOps) == 0 && len(b.InternalOps) == 0 {
 		return nil
 	}

@@ -27,8 +27,8 @@ type change struct {
 	lines  []byte
 }
 
-// answer puts the result of the change into all places that share it.
-func (c *change) answer(errs []error, err error) {
+// putResult puts the result of the change into all places that share it.
+func (c *change) putResult(errs []error, err error) {
 	for _, i := range c.places {
 		errs[i] = err
 	}
@@ -42,10 +42,10 @@ const (
 	bulksAtOnce  = 2
 )
 
-// apply writes changes and puts a result for each into errs.
+// applyChanges writes changes and puts a result for each into errs.
 // It returns when all are settled. At most bulksAtOnce requests run, each of at most maxBulk
 // changes and about maxBulkBytes, so memory does not grow with the number of changes.
-func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs []error, now time.Time) {
+func (s *server) applyChanges(ctx context.Context, sp *space, changes []*change, errs []error, now time.Time) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, bulksAtOnce)
 	for len(changes) > 0 {
@@ -60,7 +60,7 @@ func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs [
 		changes = changes[n:]
 		wg.Go(func() {
 			defer func() { <-slots }()
-			s.bulk(ctx, sp, part, errs)
+			s.sendBulk(ctx, sp, part, errs)
 			for _, c := range part {
 				c.lines = nil
 			}
@@ -69,14 +69,14 @@ func (s *server) apply(ctx context.Context, sp *space, changes []*change, errs [
 	wg.Wait()
 }
 
-// bulk sends changes until each has a final result. It sends only those again that were
+// sendBulk sends changes until each has a final result. It sends only those again that were
 // not accepted yet. A request whose outcome is unknown is sent again whole; positions
 // make that harmless.
-func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []error) {
+func (s *server) sendBulk(ctx context.Context, sp *space, pending []*change, errs []error) {
 	wait := tries(ctx, s.patience)
 	var why error // the cluster's last reason
 	for {
-		left, err := s.round(ctx, sp, pending, errs)
+		left, err := s.sendRound(ctx, sp, pending, errs)
 		if len(left) == 0 {
 			return
 		}
@@ -90,29 +90,29 @@ func (s *server) bulk(ctx context.Context, sp *space, pending []*change, errs []
 		pause := wait.NextBackOff()
 		if pause == backoff.Stop || parallel.Sleep(ctx, pause) != nil {
 			for _, c := range pending {
-				c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(why, ctx.Err())))
+				c.putResult(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, errors.Join(why, ctx.Err())))
 			}
 			return
 		}
 	}
 }
 
-// round sends changes once. It returns those that have to be sent again, and an error
+// sendRound sends changes once. It returns those that have to be sent again, and an error
 // of one of them.
-func (s *server) round(ctx context.Context, sp *space, pending []*change, errs []error) ([]*change, error) {
+func (s *server) sendRound(ctx context.Context, sp *space, pending []*change, errs []error) ([]*change, error) {
 	answers, err := s.send(ctx, sp, pending)
 	switch {
 	case isStatus(err, http.StatusRequestEntityTooLarge) && len(pending) > 1:
 		half := len(pending) / 2
-		s.bulk(ctx, sp, pending[:half:half], errs)
-		s.bulk(ctx, sp, pending[half:], errs)
+		s.sendBulk(ctx, sp, pending[:half:half], errs)
+		s.sendBulk(ctx, sp, pending[half:], errs)
 		return nil, nil
 	case isStatus(err, http.StatusRequestEntityTooLarge):
-		pending[0].answer(errs, fmt.Errorf("%w: %w", search.ErrRefused, err))
+		pending[0].putResult(errs, fmt.Errorf("%w: %w", search.ErrRefused, err))
 		return nil, nil
 	case err != nil && final(err):
 		for _, c := range pending {
-			c.answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
+			c.putResult(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
 		}
 		return nil, nil
 	case err != nil:
@@ -125,9 +125,9 @@ func (s *server) round(ctx context.Context, sp *space, pending []*change, errs [
 		case errors.Is(err, errAgain):
 			left, last = append(left, pending[i]), err
 		case err != nil:
-			pending[i].answer(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
+			pending[i].putResult(errs, fmt.Errorf("search index %s: %w", sp.schema.Name, err))
 		default:
-			pending[i].answer(errs, nil)
+			pending[i].putResult(errs, nil)
 		}
 	}
 	return left, last
@@ -179,7 +179,7 @@ func (s *server) send(ctx context.Context, sp *space, changes []*change) ([]item
 	}
 	var got struct{ Items []item }
 	yes := true
-	err := s.once(ctx, &got, opensearchapi.BulkRequest{
+	err := s.sendOnce(ctx, &got, opensearchapi.BulkRequest{
 		Index: sp.alias, Body: bytes.NewReader(body.Bytes()), RequireAlias: &yes,
 		FilterPath: []string{"items.*.status", "items.*.error"},
 	})
@@ -222,7 +222,7 @@ func (sp *space) lines(d *search.Document, now time.Time) []byte {
 func (sp *space) source(d *search.Document, now time.Time) object {
 	o := object{"p": fmt.Sprintf("%x", d.Position[:])}
 	if d.Deleted {
-		o["x"] = hour(now)
+		o["x"] = hoursSince1970(now)
 		return o
 	}
 	o["i"], o["t"] = d.ID, strings.Join(seq.Flat(d.Text, search.Words), " ")
@@ -239,5 +239,5 @@ func (sp *space) source(d *search.Document, now time.Time) object {
 	return o
 }
 
-// hour counts the hours since 1970.
-func hour(t time.Time) int64 { return t.Unix() / 3600 }
+// hoursSince1970 counts the hours since 1970.
+func hoursSince1970(t time.Time) int64 { return t.Unix() / 3600 }

@@ -108,7 +108,7 @@ func scripted(t *testing.T, s *script, patience time.Duration) *Index {
 	s.t, s.count = t, map[string]int{}
 	fake := httptest.NewServer(s)
 	t.Cleanup(fake.Close)
-	srv, err := connect(t.Context(), Target{URL: fake.URL}, patience)
+	srv, err := newClient(t.Context(), Target{URL: fake.URL}, patience)
 	failtest.On(t, err)
 	return &Index{server: srv, now: time.Now, spaces: map[string]*space{"test": testSpace()}, wrote: map[string]bool{}}
 }

@@ -28,7 +28,7 @@ func openReal(t *testing.T, schemas []search.Schema, o Options) *Index {
 			t.Error(err)
 		}
 		for _, sp := range ix.spaces {
-			if err := ix.server.drop(context.Background(), sp); err != nil {
+			if err := ix.server.dropIndex(context.Background(), sp); err != nil {
 				t.Error(err)
 			}
 		}

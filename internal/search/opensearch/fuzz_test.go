@@ -58,7 +58,7 @@ func FuzzBulkAnswer(f *testing.F) {
 		s := &server{client: client, patience: time.Nanosecond}
 		notYet := errors.New("not answered")
 		errs := []error{notYet, notYet}
-		s.apply(context.Background(), sp, newest(docs, []int{0, 1}), errs, time.Now())
+		s.applyChanges(context.Background(), sp, newest(docs, []int{0, 1}), errs, time.Now())
 		says := statuses(int(status), body)
 		for i, err := range errs {
 			switch {

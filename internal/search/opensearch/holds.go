@@ -69,7 +69,7 @@ func (s *server) readSources(ctx context.Context, sp *space, docs []search.Docum
 			Error  *cause
 		}
 	}
-	err = s.call(ctx, &got, func() opensearchapi.Request {
+	err = s.callUntilAnswered(ctx, &got, func() opensearchapi.Request {
 		return opensearchapi.MgetRequest{Index: sp.alias, Body: bytes.NewReader(body), FilterPath: []string{"docs._id", "docs._source", "docs.error"}}
 	})
 	if err != nil {

@@ -20,26 +20,26 @@ func Look(ctx context.Context, target string) (doctor.Cluster, error) {
 	if err != nil {
 		return doctor.Cluster{}, err
 	}
-	s, err := connect(ctx, t, reachTime)
+	s, err := newClient(ctx, t, reachTime)
 	if err != nil {
 		return doctor.Cluster{}, err
 	}
 	defer s.close()
 	c := doctor.Cluster{URL: t.Shown()}
-	if err := s.reach(ctx); err != nil {
+	if err := s.awaitAnswer(ctx); err != nil {
 		c.Down = err.Error()
 		return c, ctx.Err()
 	}
 	var info struct {
 		Version struct{ Distribution, Number string }
 	}
-	if err := s.once(ctx, &info, opensearchapi.InfoRequest{}); err != nil {
+	if err := s.sendOnce(ctx, &info, opensearchapi.InfoRequest{}); err != nil {
 		c.Down = err.Error()
 		return c, ctx.Err()
 	}
 	c.Distribution, c.Version = info.Version.Distribution, info.Version.Number
 	var health struct{ Status string }
-	err = s.once(ctx, &health, opensearchapi.ClusterHealthRequest{})
+	err = s.sendOnce(ctx, &health, opensearchapi.ClusterHealthRequest{})
 	c.Health = factOf(health.Status, "GET _cluster/health", err)
 	c.Scripts = s.lookScripts(ctx)
 	c.ReadOnly = s.lookBlocks(ctx)
@@ -61,7 +61,7 @@ func factOf[T any](is T, request string, err error) doctor.Fact[T] {
 // lookScripts runs a script that does nothing. It says why the cluster runs none, "" if it does.
 func (s *server) lookScripts(ctx context.Context) doctor.Fact[string] {
 	const request = "POST _scripts/painless/_execute"
-	err := s.once(ctx, nil, opensearchapi.ScriptsPainlessExecuteRequest{Body: strings.NewReader(`{"script":{"source":"return 1"}}`)})
+	err := s.sendOnce(ctx, nil, opensearchapi.ScriptsPainlessExecuteRequest{Body: strings.NewReader(`{"script":{"source":"return 1"}}`)})
 	var a *AnswerError
 	if errors.As(err, &a) && a.Status == http.StatusBadRequest {
 		return doctor.Known(a.Reason)
@@ -75,7 +75,7 @@ func (s *server) lookBlocks(ctx context.Context) doctor.Fact[bool] {
 		Blocks map[string]string
 	}
 	var got map[string]struct{ Settings struct{ Index blocks } }
-	err := s.once(ctx, &got, opensearchapi.IndicesGetSettingsRequest{Index: []string{"weir-*"}, FilterPath: []string{"*.settings.index.blocks"}})
+	err := s.sendOnce(ctx, &got, opensearchapi.IndicesGetSettingsRequest{Index: []string{"weir-*"}, FilterPath: []string{"*.settings.index.blocks"}})
 	blocked := false
 	for _, ix := range got {
 		for _, is := range ix.Settings.Index.Blocks {
@@ -90,7 +90,7 @@ func (s *server) lookDisk(ctx context.Context) doctor.Fact[int] {
 	var nodes []struct {
 		Percent string `json:"disk.percent"`
 	}
-	err := s.once(ctx, &nodes, opensearchapi.CatAllocationRequest{Format: "json"})
+	err := s.sendOnce(ctx, &nodes, opensearchapi.CatAllocationRequest{Format: "json"})
 	free := []int{}
 	for _, n := range nodes {
 		if used, err := strconv.Atoi(n.Percent); err == nil {

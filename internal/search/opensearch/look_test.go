@@ -89,7 +89,7 @@ func TestHoldsFailedShard(t *testing.T) {
 		w.Write([]byte(`{"docs":[{"_id":"a","error":{"type":"security_exception","reason":"no permissions for [indices:data/read/mget[shard]]"}}]}`))
 	}))
 	defer fake.Close()
-	srv, err := connect(t.Context(), Target{URL: fake.URL}, time.Minute)
+	srv, err := newClient(t.Context(), Target{URL: fake.URL}, time.Minute)
 	failtest.On(t, err)
 	ix := scripted(t, &script{}, time.Minute)
 	ix.server = srv

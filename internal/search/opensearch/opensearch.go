@@ -111,10 +111,10 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 		o.Patience = 30 * time.Second
 	}
 	ix := &Index{now: o.Now, spaces: map[string]*space{}, wrote: map[string]bool{}}
-	if ix.server, err = connect(ctx, t, o.Patience); err != nil {
+	if ix.server, err = newClient(ctx, t, o.Patience); err != nil {
 		return nil, err
 	}
-	if err := ix.server.reach(ctx); err != nil {
+	if err := ix.server.awaitAnswer(ctx); err != nil {
 		return nil, fmt.Errorf("OpenSearch at %s %w", t.Shown(), err)
 	}
 	for _, s := range schemas {
@@ -128,7 +128,7 @@ func Open(ctx context.Context, url string, schemas []search.Schema, o Options) (
 		if sp.instance = o.Current[s.Name]; o.Existing {
 			err = ix.server.present(ctx, sp)
 		} else {
-			err = ix.server.open(ctx, sp, sp.instance, o.Refresh)
+			err = ix.server.openIndex(ctx, sp, sp.instance, o.Refresh)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("search index %s at %s: %w", s.Name, t.Shown(), err)
@@ -202,7 +202,7 @@ func (ix *Index) Drop(ctx context.Context, place string) error {
 	if !isAlias(place) {
 		return fmt.Errorf("%q is no place of a search index", place)
 	}
-	return ix.server.drop(ctx, &space{alias: place})
+	return ix.server.dropIndex(ctx, &space{alias: place})
 }
 
 // errClosed is the error of every call after Close.
@@ -228,13 +228,13 @@ func (ix *Index) Apply(ctx context.Context, docs []search.Document) ([]error, er
 	var wg sync.WaitGroup
 	for sp, which := range groups {
 		wg.Go(func() {
-			ix.server.apply(ctx, sp, newest(docs, which), errs, ix.now())
+			ix.server.applyChanges(ctx, sp, newest(docs, which), errs, ix.now())
 			ix.mu.Lock()
 			ix.wrote[sp.schema.Name] = true
 			ix.mu.Unlock()
 			// Tombstones that are not pruned now only cost space; pruning is tried
 			// again.
-			_ = ix.server.prune(ctx, sp, ix.now())
+			_ = ix.server.pruneTombstones(ctx, sp, ix.now())
 		})
 	}
 	wg.Wait()
@@ -271,7 +271,7 @@ func (ix *Index) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	if err != nil || plan.Nothing {
 		return nil, err
 	}
-	hits, err := ix.server.search(ctx, sp, &plan)
+	hits, err := ix.server.searchPages(ctx, sp, &plan)
 	if err != nil {
 		return nil, fmt.Errorf("search index %s: %w", q.Index, err)
 	}
@@ -284,13 +284,13 @@ func (ix *Index) Refresh(ctx context.Context) error {
 	ix.mu.Lock()
 	ix.wrote = map[string]bool{}
 	ix.mu.Unlock()
-	return ix.refresh(ctx, slices.Sorted(maps.Keys(ix.spaces)))
+	return ix.refreshAll(ctx, slices.Sorted(maps.Keys(ix.spaces)))
 }
 
-// refresh makes everything that was written visible to searches. All indexes are tried, also after
+// refreshAll makes everything that was written visible to searches. All indexes are tried, also after
 // an error.
-func (ix *Index) refresh(ctx context.Context, names []string) error {
-	return errors.Join(seq.Map(names, func(name string) error { return ix.server.refresh(ctx, ix.spaces[name]) })...)
+func (ix *Index) refreshAll(ctx context.Context, names []string) error {
+	return errors.Join(seq.Map(names, func(name string) error { return ix.server.refreshIndex(ctx, ix.spaces[name]) })...)
 }
 
 // Close makes the cluster show what was written, and ends the index.
@@ -305,7 +305,7 @@ func (ix *Index) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
 	defer ix.server.close()
-	return ix.refresh(ctx, wrote)
+	return ix.refreshAll(ctx, wrote)
 }
 
 const closeWait = 20 * time.Second

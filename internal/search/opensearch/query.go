@@ -20,13 +20,13 @@ import (
 // otherwise.
 const maxPage = 10000
 
-// search answers a plan, in as many requests as its limit needs.
-func (s *server) search(ctx context.Context, sp *space, p *search.Plan) ([]search.Hit, error) {
+// searchPages answers a plan, in as many requests as its limit needs.
+func (s *server) searchPages(ctx context.Context, sp *space, p *search.Plan) ([]search.Hit, error) {
 	hits := []search.Hit{}
 	at := *p
 	for {
 		at.Limit = min(p.Limit-len(hits), maxPage)
-		places, err := s.page(ctx, sp, &at)
+		places, err := s.askPage(ctx, sp, &at)
 		if err != nil {
 			return nil, err
 		}
@@ -40,9 +40,9 @@ func (s *server) search(ctx context.Context, sp *space, p *search.Plan) ([]searc
 	}
 }
 
-// page asks for one page of hits. A cluster that answers in part, or gives up at the deadline, is
+// askPage asks for one page of hits. A cluster that answers in part, or gives up at the deadline, is
 // an error: hits that are missing would look like none.
-func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.Place, error) {
+func (s *server) askPage(ctx context.Context, sp *space, p *search.Plan) ([]search.Place, error) {
 	query := sp.query(p)
 	order, err := json.Marshal(query)
 	if err != nil {
@@ -59,13 +59,13 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 		}
 	}
 	all, no := false, false
-	err = s.call(ctx, &got, func() opensearchapi.Request {
+	err = s.callUntilAnswered(ctx, &got, func() opensearchapi.Request {
 		return opensearchapi.SearchRequest{
 			Index: []string{sp.alias}, Body: bytes.NewReader(body),
 			AllowPartialSearchResults: &all, TrackTotalHits: no,
 			// Copies of a shard show what was written at different moments, so the
 			// pages of one query all ask the same copy.
-			Preference: preference(order),
+			Preference: newPreference(order),
 			FilterPath: []string{"timed_out", "hits.hits.sort"},
 			Timeout:    timeout(ctx),
 		}
@@ -78,7 +78,7 @@ func (s *server) page(ctx context.Context, sp *space, p *search.Plan) ([]search.
 	}
 	places := make([]search.Place, len(got.Hits.Hits))
 	for i, h := range got.Hits.Hits {
-		if places[i], err = place(p, h.Sort); err != nil {
+		if places[i], err = decodePlace(p, h.Sort); err != nil {
 			return nil, err
 		}
 	}
@@ -94,16 +94,16 @@ func timeout(ctx context.Context) time.Duration {
 	return max(time.Until(end).Truncate(time.Millisecond), time.Millisecond)
 }
 
-// preference makes the pages of one query ask the same copies of the shards: it is a
+// newPreference makes the pages of one query ask the same copies of the shards: it is a
 // hash of the query.
-func preference(query []byte) string {
+func newPreference(query []byte) string {
 	h := fnv.New64a()
 	h.Write(query)
 	return "weir" + strconv.FormatUint(h.Sum64(), 36)
 }
 
-// place reads the values by which a hit was sorted.
-func place(p *search.Plan, sort []json.RawMessage) (search.Place, error) {
+// decodePlace reads the values by which a hit was sorted.
+func decodePlace(p *search.Plan, sort []json.RawMessage) (search.Place, error) {
 	var id string
 	var key *string
 	var score float64

@@ -105,13 +105,13 @@ func TestRoleOnServices(t *testing.T) {
 	sp := ix.spaces["things"]
 	step("POST /{index}/_delete_by_query", func() error {
 		sp.nextPrune = time.Time{}
-		return ix.server.prune(t.Context(), sp, time.Now().Add(2*keepTombstones))
+		return ix.server.pruneTombstones(t.Context(), sp, time.Now().Add(2*keepTombstones))
 	})
 	step("GET /, GET /_cluster/health, POST /_scripts/painless/_execute, GET /{index}/_settings, GET /_cat/allocation", func() error {
 		_, err := Look(t.Context(), at)
 		return err
 	})
-	step("DELETE /{index}", func() error { return ix.server.drop(t.Context(), sp) })
+	step("DELETE /{index}", func() error { return ix.server.dropIndex(t.Context(), sp) })
 	failtest.On(t, ix.Close())
 
 	listed := map[string]bool{}

@@ -55,7 +55,7 @@ func newKeyed(ctx context.Context, next http.RoundTripper, user, arn string) (*k
 			at += ".cn"
 		}
 	}
-	read := func(ctx context.Context) (string, error) { return service.value(ctx, signer, at, arn) }
+	read := func(ctx context.Context) (string, error) { return service.getValue(ctx, signer, at, arn) }
 	return &keyed{next: next, value: read, user: user, now: time.Now}, nil
 }
 
@@ -145,8 +145,8 @@ func isSecret(arn string) bool {
 // secretTime is how long an answer may take.
 const secretTime = 5 * time.Second
 
-// value asks for the value of a secret. Errors have the service's own words, and never the value.
-func (s secretService) value(ctx context.Context, signer *signer, at, arn string) (string, error) {
+// getValue asks for the value of a secret. Errors have the service's own words, and never the value.
+func (s secretService) getValue(ctx context.Context, signer *signer, at, arn string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	body := fmt.Appendf(nil, "{%q:%q%s}", s.id, arn, s.more)

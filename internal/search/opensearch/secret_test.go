@@ -60,7 +60,7 @@ func (w *secretWorld) start(t *testing.T, url string) *server {
 	t.Cleanup(cluster.Close)
 	target, err := ParseTarget(strings.Replace(url, "HOST", strings.TrimPrefix(cluster.URL, "http://"), 1))
 	failtest.On(t, err)
-	s, err := connect(t.Context(), target, time.Minute)
+	s, err := newClient(t.Context(), target, time.Minute)
 	failtest.On(t, err)
 	if w.reads > 0 {
 		t.Error("connect reads the secret")
@@ -70,7 +70,7 @@ func (w *secretWorld) start(t *testing.T, url string) *server {
 
 // count is a request with a body.
 func (w *secretWorld) count(t *testing.T, s *server) error {
-	return s.once(t.Context(), nil, opensearchapi.CountRequest{Body: strings.NewReader("{}")})
+	return s.sendOnce(t.Context(), nil, opensearchapi.CountRequest{Body: strings.NewReader("{}")})
 }
 
 // TestSecret: the password is read once, and again when the cluster refuses it; the request that it refused is sent again whole.

@@ -29,8 +29,8 @@ type server struct {
 // attemptTime is how long one request may take before it is sent again.
 const attemptTime = 60 * time.Second
 
-// connect makes a client of the cluster. It sends nothing yet.
-func connect(ctx context.Context, t Target, patience time.Duration) (*server, error) {
+// newClient makes a client of the cluster. It sends nothing yet.
+func newClient(ctx context.Context, t Target, patience time.Duration) (*server, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	var transport http.RoundTripper = base
 	var login *keyed
@@ -52,7 +52,7 @@ func connect(ctx context.Context, t Target, patience time.Duration) (*server, er
 	client, err := opensearchtransport.New(opensearchtransport.Config{
 		URLs: []*url.URL{at}, Username: t.User, Password: t.Password,
 		Transport:    transport,
-		DisableRetry: true, // see call and apply
+		DisableRetry: true, // see callUntilAnswered and applyChanges
 	})
 	if err != nil {
 		return nil, fmt.Errorf("OpenSearch at %s: %w", t.Shown(), err)
@@ -69,13 +69,13 @@ var ErrUnreachable = errors.New("does not answer; is this the right URL, and doe
 // reachTime is how long the first answer may take, whatever it says.
 const reachTime = 10 * time.Second
 
-// reach waits for any answer at all. After a refused connection it tries twice more,
+// awaitAnswer waits for any answer at all. After a refused connection it tries twice more,
 // because the cluster may be about to listen.
-func (s *server) reach(ctx context.Context) error {
+func (s *server) awaitAnswer(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, reachTime)
 	defer cancel()
 	err := backoff.Retry(func() error {
-		err := s.once(within, nil, opensearchapi.PingRequest{})
+		err := s.sendOnce(within, nil, opensearchapi.PingRequest{})
 		var a *AnswerError
 		if errors.As(err, &a) {
 			return nil
@@ -123,11 +123,11 @@ func isType(err error, typ string) bool {
 // passing reports whether a later request may get another answer.
 func passing(status int) bool { return status == http.StatusTooManyRequests || status >= 500 }
 
-// call sends a request until it has a final answer, and reads the answer into out. Use
+// callUntilAnswered sends a request until it has a final answer, and reads the answer into out. Use
 // it only for requests that may be sent twice.
-func (s *server) call(ctx context.Context, out any, request func() opensearchapi.Request) error {
+func (s *server) callUntilAnswered(ctx context.Context, out any, request func() opensearchapi.Request) error {
 	return backoff.Retry(func() error {
-		err := s.once(ctx, out, request())
+		err := s.sendOnce(ctx, out, request())
 		var a *AnswerError
 		if ctx.Err() != nil || errors.As(err, &a) && !passing(a.Status) {
 			return backoff.Permanent(err)
@@ -136,9 +136,9 @@ func (s *server) call(ctx context.Context, out any, request func() opensearchapi
 	}, tries(ctx, s.patience))
 }
 
-// once sends a request. After an error that is not an AnswerError, the request may have
+// sendOnce sends a request. After an error that is not an AnswerError, the request may have
 // been carried out or not.
-func (s *server) once(ctx context.Context, out any, r opensearchapi.Request) error {
+func (s *server) sendOnce(ctx context.Context, out any, r opensearchapi.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	res, err := r.Do(ctx, s.client)

@@ -42,7 +42,7 @@ func TestSigned(t *testing.T) {
 	defer fake.Close()
 	target, err := ParseTarget(fake.URL + "?sign=eu-central-1")
 	failtest.On(t, err)
-	srv, err := connect(t.Context(), target, time.Minute)
+	srv, err := newClient(t.Context(), target, time.Minute)
 	failtest.On(t, err)
 	ix := scripted(t, &script{}, time.Minute)
 	ix.server = srv
@@ -50,7 +50,7 @@ func TestSigned(t *testing.T) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Error(err)
 	}
-	if err := srv.refresh(t.Context(), testSpace()); err != nil { // without a body
+	if err := srv.refreshIndex(t.Context(), testSpace()); err != nil { // without a body
 		t.Error(err)
 	}
 	if attempts != 6 {

@@ -56,13 +56,13 @@ type about struct {
 // at the same time, the second one finds the index of the first.
 func (sp *space) index() string { return sp.alias + ".docs" }
 
-// open finds the index of a space, or makes it. An index that is not the current one,
+// openIndex finds the index of a space, or makes it. An index that is not the current one,
 // and was not made to replace it, has missed changes and is made again. If several
 // processes open at the same time, one makes the index and the others find it; each of
 // them fills it.
-func (s *server) open(ctx context.Context, sp *space, current, refresh string) error {
+func (s *server) openIndex(ctx context.Context, sp *space, current, refresh string) error {
 	for range 5 {
-		found, err := s.find(ctx, sp)
+		found, err := s.findIndex(ctx, sp)
 		if err != nil {
 			return err
 		}
@@ -71,25 +71,25 @@ func (s *server) open(ctx context.Context, sp *space, current, refresh string) e
 			return nil
 		}
 		if found != nil {
-			if err := s.drop(ctx, sp); err != nil {
+			if err := s.dropIndex(ctx, sp); err != nil {
 				return err
 			}
 		}
-		if err := s.create(ctx, sp, current, refresh); err != nil {
+		if err := s.createIndex(ctx, sp, current, refresh); err != nil {
 			return err
 		}
 	}
 	return errors.New("other processes keep making it again; are they of another version?")
 }
 
-// find reads what is behind the alias; nil if nothing is.
-func (s *server) find(ctx context.Context, sp *space) (*about, error) {
+// findIndex reads what is behind the alias; nil if nothing is.
+func (s *server) findIndex(ctx context.Context, sp *space) (*about, error) {
 	var got map[string]struct {
 		Mappings struct {
 			Meta struct{ Weir about } `json:"_meta"`
 		}
 	}
-	err := s.call(ctx, &got, func() opensearchapi.Request {
+	err := s.callUntilAnswered(ctx, &got, func() opensearchapi.Request {
 		return opensearchapi.IndicesGetMappingRequest{Index: []string{sp.alias}}
 	})
 	if isStatus(err, http.StatusNotFound) {
@@ -108,16 +108,16 @@ func (s *server) find(ctx context.Context, sp *space) (*about, error) {
 
 // present returns search.ErrGone unless the space's instance is behind the alias.
 func (s *server) present(ctx context.Context, sp *space) error {
-	found, err := s.find(ctx, sp)
+	found, err := s.findIndex(ctx, sp)
 	if err == nil && (found == nil || found.Instance != sp.instance) {
 		err = search.ErrGone
 	}
 	return err
 }
 
-// drop deletes a space's index. It is no error if the index does not exist.
-func (s *server) drop(ctx context.Context, sp *space) error {
-	err := s.call(ctx, nil, func() opensearchapi.Request {
+// dropIndex deletes a space's index. It is no error if the index does not exist.
+func (s *server) dropIndex(ctx context.Context, sp *space) error {
+	err := s.callUntilAnswered(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesDeleteRequest{Index: []string{sp.index()}}
 	})
 	if isStatus(err, http.StatusNotFound) {
@@ -126,13 +126,13 @@ func (s *server) drop(ctx context.Context, sp *space) error {
 	return err
 }
 
-// create makes the index, empty, and tries the script that every write needs.
-func (s *server) create(ctx context.Context, sp *space, current, refresh string) error {
+// createIndex makes the index, empty, and tries the script that every write needs.
+func (s *server) createIndex(ctx context.Context, sp *space, current, refresh string) error {
 	body, err := json.Marshal(sp.definition(about{Name: sp.schema.Name, Instance: rand.Text(), After: current}, refresh))
 	if err != nil {
 		return err
 	}
-	err = s.call(ctx, nil, func() opensearchapi.Request {
+	err = s.callUntilAnswered(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesCreateRequest{Index: sp.index(), Body: bytes.NewReader(body)}
 	})
 	if isType(err, "resource_already_exists_exception") {
@@ -141,24 +141,24 @@ func (s *server) create(ctx context.Context, sp *space, current, refresh string)
 	if err != nil {
 		return err
 	}
-	return s.probe(ctx, sp)
+	return s.probeScript(ctx, sp)
 }
 
-// probe writes a tombstone under an id that no row has. So a cluster that does not run
+// probeScript writes a tombstone under an id that no row has. So a cluster that does not run
 // inline scripts fails here, with a clear error, and not later with every document.
-func (s *server) probe(ctx context.Context, sp *space) error {
+func (s *server) probeScript(ctx context.Context, sp *space) error {
 	errs := make([]error, 1)
 	d := search.Document{Index: sp.schema.Name, ID: "weir", Deleted: true}
-	s.apply(ctx, sp, []*change{{doc: &d, places: []int{0}}}, errs, time.Now())
+	s.applyChanges(ctx, sp, []*change{{doc: &d, places: []int{0}}}, errs, time.Now())
 	if errs[0] == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("the cluster does not take a scripted update, by which every document is written: %w", errs[0]), s.drop(ctx, sp))
+	return errors.Join(fmt.Errorf("the cluster does not take a scripted update, by which every document is written: %w", errs[0]), s.dropIndex(ctx, sp))
 }
 
-// refresh makes what was written into one index visible to searches.
-func (s *server) refresh(ctx context.Context, sp *space) error {
-	return s.call(ctx, nil, func() opensearchapi.Request {
+// refreshIndex makes what was written into one index visible to searches.
+func (s *server) refreshIndex(ctx context.Context, sp *space) error {
+	return s.callUntilAnswered(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesRefreshRequest{Index: []string{sp.alias}}
 	})
 }
@@ -213,9 +213,9 @@ const (
 	maxPrune       = 5000 // at a time
 )
 
-// prune deletes old tombstones when that is due. A tombstone that was replaced
+// pruneTombstones deletes old tombstones when that is due. A tombstone that was replaced
 // meanwhile stays. Any number of processes may prune at the same time.
-func (s *server) prune(ctx context.Context, sp *space, now time.Time) error {
+func (s *server) pruneTombstones(ctx context.Context, sp *space, now time.Time) error {
 	sp.mu.Lock()
 	due := !now.Before(sp.nextPrune)
 	if due {
@@ -225,13 +225,13 @@ func (s *server) prune(ctx context.Context, sp *space, now time.Time) error {
 	if !due {
 		return nil
 	}
-	body, err := json.Marshal(object{"query": object{"range": object{"x": object{"lt": hour(now.Add(-keepTombstones))}}}})
+	body, err := json.Marshal(object{"query": object{"range": object{"x": object{"lt": hoursSince1970(now.Add(-keepTombstones))}}}})
 	if err != nil {
 		return err
 	}
 	var got struct{ Deleted int }
 	most := maxPrune
-	err = s.once(ctx, &got, opensearchapi.DeleteByQueryRequest{
+	err = s.sendOnce(ctx, &got, opensearchapi.DeleteByQueryRequest{
 		Index: []string{sp.alias}, Body: bytes.NewReader(body), Conflicts: "proceed", MaxDocs: &most,
 	})
 	if err == nil && got.Deleted == maxPrune {

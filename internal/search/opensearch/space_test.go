@@ -107,7 +107,7 @@ func TestManyOpen(t *testing.T) {
 // mapping, and its documents are not refused but wait.
 func TestDeletedIndex(t *testing.T) {
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
-	failtest.On(t, ix.server.drop(t.Context(), ix.spaces["test"]))
+	failtest.On(t, ix.server.dropIndex(t.Context(), ix.spaces["test"]))
 	errs, err := ix.Apply(t.Context(), testDocs("a"))
 	if err != nil || errs[0] == nil || errors.Is(errs[0], search.ErrRefused) || !strings.Contains(errs[0].Error(), "index_not_found") {
 		t.Errorf("%v, %v", errs, err)
@@ -232,7 +232,7 @@ func TestUnkindCluster(t *testing.T) {
 	proxy := httptest.NewServer(&unkind{next: httputil.NewSingleHostReverseProxy(real), rand: rand.New(rand.NewPCG(3, 4))})
 	defer proxy.Close()
 	ix := openReal(t, []search.Schema{{Name: "test"}}, Options{})
-	through, err := connect(t.Context(), Target{URL: proxy.URL}, time.Minute)
+	through, err := newClient(t.Context(), Target{URL: proxy.URL}, time.Minute)
 	failtest.On(t, err)
 	direct := ix.server
 	ix.server = through

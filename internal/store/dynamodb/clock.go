@@ -21,9 +21,9 @@ type clock struct {
 // a while.
 const clockSlack = 30 * time.Second
 
-// saw takes in the time of an answer.
+// noteTime takes in the time of an answer.
 // A header that cannot be read changes nothing.
-func (c *clock) saw(date string) {
+func (c *clock) noteTime(date string) {
 	at, err := http.ParseTime(date)
 	if err != nil {
 		return
@@ -50,7 +50,7 @@ type clocked struct {
 func (c *clocked) Do(r *http.Request) (*http.Response, error) {
 	resp, err := c.next.Do(r)
 	if err == nil {
-		c.clock.saw(resp.Header.Get("Date"))
+		c.clock.noteTime(resp.Header.Get("Date"))
 	}
 	return resp, err
 }

@@ -27,7 +27,7 @@ var _ store.Deployer = (*Store)(nil)
 // because a crash may have come between making the table and switching the TTL on.
 // Several programs may deploy one table at the same time: one makes it, the others wait for it.
 func (s *Store) Deploy(ctx context.Context, name string, own bool) (d store.Deployed, err error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return d, err
 	}
 	t, err := s.table(name)
@@ -46,11 +46,11 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 		return d, err
 	}
 	if found == nil {
-		if d.Created, err = s.create(ctx, t); err != nil {
+		if d.Created, err = s.createTable(ctx, t); err != nil {
 			return d, err
 		}
 	}
-	if found, err = s.active(ctx, t.Name); err != nil {
+	if found, err = s.awaitActive(ctx, t.Name); err != nil {
 		return d, err
 	}
 	d.ID = identity(found)
@@ -71,7 +71,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 // false: DynamoDB does not say whether a stream was switched on together with its table,
 // and rows may have been written before.
 func (s *Store) Identity(ctx context.Context, name string) (store.Identity, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return store.Identity{}, fmt.Errorf("identity: %w", err)
 	}
 	t, err := s.table(name)
@@ -151,9 +151,9 @@ func (s *Store) tableThere(ctx context.Context, name string) (*types.TableDescri
 	return out.Table, nil
 }
 
-// create makes the table. It is no error if another program makes a table with this
+// createTable makes the table. It is no error if another program makes a table with this
 // name at the same time; ours is then false, and the table must not be changed.
-func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err error) {
+func (s *Store) createTable(ctx context.Context, t *store.Table) (ours bool, err error) {
 	in := &dynamodb.CreateTableInput{
 		TableName: &t.Name, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: definitions(t), KeySchema: keySchema(t.Key),
@@ -172,7 +172,7 @@ func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err erro
 			IndexName: &ix.Name, KeySchema: keySchema(ix.Key), Projection: projection(ix)})
 	}
 	lost := false
-	err = s.persist(ctx, later, func(ctx context.Context) error {
+	err = s.sendUntilDone(ctx, later, func(ctx context.Context) error {
 		_, err := s.db.CreateTable(ctx, in)
 		lost = lost || err != nil && judge(err) == unknown
 		return err
@@ -183,9 +183,9 @@ func (s *Store) create(ctx context.Context, t *store.Table) (ours bool, err erro
 	return err == nil, err
 }
 
-// active waits until the table and its indexes can be used.
+// awaitActive waits until the table and its indexes can be used.
 // It waits as long as ctx allows. A table that is being deleted is an error.
-func (s *Store) active(ctx context.Context, name string) (*types.TableDescription, error) {
+func (s *Store) awaitActive(ctx context.Context, name string) (*types.TableDescription, error) {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		found, err := s.tableThere(ctx, name)
 		if err != nil {

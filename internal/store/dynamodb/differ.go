@@ -21,7 +21,7 @@ import (
 // Look describes a table for doctor, and for a dry run. It changes nothing. What DynamoDB does not answer is said in
 // the facts, with what is needed; an error is that of the context, or a table that the store does not have.
 func (s *Store) Look(ctx context.Context, name string) (doctor.Table, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return doctor.Table{}, err
 	}
 	t, err := s.table(name)
@@ -43,12 +43,12 @@ func (s *Store) Look(ctx context.Context, name string) (doctor.Table, error) {
 	} else {
 		is.TTL = doctor.Known(ttl)
 	}
-	is.PITR = s.backups(ctx, t.Name)
+	is.PITR = s.checkBackups(ctx, t.Name)
 	return is, ctx.Err()
 }
 
-// backups says whether point-in-time recovery is on.
-func (s *Store) backups(ctx context.Context, name string) doctor.Fact[bool] {
+// checkBackups says whether point-in-time recovery is on.
+func (s *Store) checkBackups(ctx context.Context, name string) doctor.Fact[bool] {
 	out, err := asked(ctx, s, soon, s.db.DescribeContinuousBackups, &dynamodb.DescribeContinuousBackupsInput{TableName: &name})
 	if err != nil {
 		return doctor.Not[bool](Needs("dynamodb:DescribeContinuousBackups", err))

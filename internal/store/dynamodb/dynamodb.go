@@ -162,7 +162,7 @@ func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 	}
 	s.clock.now = o.Now
 	s.hot.now, s.hot.of = o.Now, map[rowID]*hotRow{}
-	s.db, s.streams = clients(cfg, o, &s.clock)
+	s.db, s.streams = newClients(cfg, o, &s.clock)
 	return s
 }
 
@@ -170,9 +170,9 @@ func Open(cfg aws.Config, tables []store.Table, o Options) *Store {
 // outcome.
 const requestTimeout = 20 * time.Second
 
-// clients makes SDK clients that never retry, because whether a retry is safe depends
+// newClients makes SDK clients that never retry, because whether a retry is safe depends
 // on the write.
-func clients(cfg aws.Config, o Options, c *clock) (*dynamodb.Client, *dynamodbstreams.Client) {
+func newClients(cfg aws.Config, o Options, c *clock) (*dynamodb.Client, *dynamodbstreams.Client) {
 	cfg = cfg.Copy()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	if o.Transport != nil {
@@ -206,9 +206,9 @@ func streamsEndpoint(db string) *string {
 	return &db
 }
 
-// enter begins a call: it returns ErrClosed or the context's error if the call must do
+// beginCall begins a call: it returns ErrClosed or the context's error if the call must do
 // nothing.
-func (s *Store) enter(ctx context.Context) error {
+func (s *Store) beginCall(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -226,8 +226,8 @@ func (s *Store) table(name string) (*store.Table, error) {
 	return nil, fmt.Errorf("table %q: %w", name, store.ErrNoTable)
 }
 
-// slot waits until another request may run; the caller calls release afterwards.
-func (s *Store) slot(ctx context.Context) error {
+// awaitSlot waits until another request may run; the caller calls release afterwards.
+func (s *Store) awaitSlot(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
 		return nil
@@ -236,11 +236,11 @@ func (s *Store) slot(ctx context.Context) error {
 	}
 }
 
-// release gives a slot back.
-func (s *Store) release() { <-s.slots }
+// releaseSlot gives a slot back.
+func (s *Store) releaseSlot() { <-s.slots }
 
 // Sync returns at once: everything that DynamoDB acknowledged is durable.
-func (s *Store) Sync(ctx context.Context) error { return s.enter(ctx) }
+func (s *Store) Sync(ctx context.Context) error { return s.beginCall(ctx) }
 
 // Close ends the store.
 // Calls that run go on to their end; later ones return store.ErrClosed.
@@ -254,12 +254,12 @@ func (s *Store) Tip() store.Tip { return store.Tip{Lag: s.opts.Lag, Ahead: s.clo
 
 // Sweep deletes nothing: DynamoDB deletes expired rows by itself.
 func (s *Store) Sweep(ctx context.Context, _ time.Time, _ int, _ store.Prepare) (int, error) {
-	return 0, s.enter(ctx)
+	return 0, s.beginCall(ctx)
 }
 
 // Load returns none: DynamoDB takes rows only with their stream records.
 func (s *Store) Load(ctx context.Context, _ store.LoadOptions) (store.Load, error) {
-	return nil, s.enter(ctx)
+	return nil, s.beginCall(ctx)
 }
 
 // returnCapacity is the value of ReturnConsumedCapacity in requests.
@@ -270,9 +270,9 @@ func (s *Store) returnCapacity() types.ReturnConsumedCapacity {
 	return types.ReturnConsumedCapacityTotal
 }
 
-// consumed adds the units that a response says it used to the write budget of its table, and
+// noteConsumed adds the units that a response says it used to the write budget of its table, and
 // tells Options.Consumed. Answers that give only a total are of one kind: reads or writes.
-func (s *Store) consumed(ctx context.Context, op string, write bool, cs ...types.ConsumedCapacity) {
+func (s *Store) noteConsumed(ctx context.Context, op string, write bool, cs ...types.ConsumedCapacity) {
 	for _, c := range cs {
 		n := Capacity{Table: aws.ToString(c.TableName), Op: op, Read: aws.ToFloat64(c.ReadCapacityUnits), Write: aws.ToFloat64(c.WriteCapacityUnits)}
 		if n.Read == 0 && n.Write == 0 {
@@ -293,9 +293,9 @@ func (s *Store) consumed(ctx context.Context, op string, write bool, cs ...types
 	}
 }
 
-// consumedOne is consumed for an answer about one table, nil if it says nothing.
+// consumedOne is noteConsumed for an answer about one table, nil if it says nothing.
 func (s *Store) consumedOne(ctx context.Context, op string, write bool, c *types.ConsumedCapacity) {
 	if c != nil {
-		s.consumed(ctx, op, write, *c)
+		s.noteConsumed(ctx, op, write, *c)
 	}
 }

@@ -26,13 +26,13 @@ const maxBatchGet = 100
 func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsGet, Rows: len(refs)})
 	defer func() { end(err) }()
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
 	g := getting{Store: s, rows: make(map[rowID]value.Item, len(refs))}
 	parts, err := g.parts(refs)
 	if err == nil {
-		err = g.each(len(parts), func(i int) error { return g.part(ctx, parts[i]) })
+		err = g.forEach(len(parts), func(i int) error { return g.getPart(ctx, parts[i]) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
@@ -94,23 +94,23 @@ func requested(t *store.Table, k store.Key) (key attributes, err error) {
 	return key, err
 }
 
-// part reads the keys of a request, and asks again for those that did not fit into the
+// getPart reads the keys of a request, and asks again for those that did not fit into the
 // answer.
-func (g *getting) part(ctx context.Context, left keys) error {
+func (g *getting) getPart(ctx context.Context, left keys) error {
 	for len(left) > 0 {
 		before := left
-		err := g.persist(ctx, soon, func(ctx context.Context) error {
+		err := g.sendUntilDone(ctx, soon, func(ctx context.Context) error {
 			out, err := g.db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: left, ReturnConsumedCapacity: g.returnCapacity()})
 			if err != nil {
 				return err
 			}
-			g.consumed(ctx, "BatchGetItem", false, out.ConsumedCapacity...)
+			g.noteConsumed(ctx, "BatchGetItem", false, out.ConsumedCapacity...)
 			left = out.UnprocessedKeys
 			got := 0
 			for _, rows := range out.Responses {
 				got += len(rows)
 			}
-			if err := g.take(out.Responses); err != nil {
+			if err := g.addRows(out.Responses); err != nil {
 				return err
 			}
 			if len(left) > 0 && got == 0 { // throttled, not full
@@ -128,9 +128,9 @@ func (g *getting) part(ctx context.Context, left keys) error {
 	return nil
 }
 
-// take adds the rows of an answer to the result. The service may return them in any
+// addRows adds the rows of an answer to the result. The service may return them in any
 // order.
-func (g *getting) take(responses map[string][]attributes) error {
+func (g *getting) addRows(responses map[string][]attributes) error {
 	for name, rows := range responses {
 		for _, m := range rows {
 			row, err := rowOf(m)

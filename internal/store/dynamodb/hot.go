@@ -75,8 +75,8 @@ func (h *hotRows) turn(id rowID) time.Duration {
 	return at.Sub(now)
 }
 
-// taken notes that rows were written: a refusal before that was by chance, or of a moment.
-func (h *hotRows) taken(rows []rowID) {
+// noteTaken notes that rows were written: a refusal before that was by chance, or of a moment.
+func (h *hotRows) noteTaken(rows []rowID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, id := range rows {
@@ -86,10 +86,10 @@ func (h *hotRows) taken(rows []rowID) {
 	}
 }
 
-// refused notes that a row was refused because of its rate.
+// noteRefused notes that a row was refused because of its rate.
 // One refusal is only remembered; a second one within hotTwice, if the row was not taken in between, makes
 // the row hot, and each further one halves its rate, down to hotLeast. At most mostHot rows are remembered.
-func (h *hotRows) refused(id rowID) {
+func (h *hotRows) noteRefused(id rowID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.now()

@@ -24,7 +24,7 @@ const nowhere = "weir: a row that does not exist"
 // It makes a call that changes nothing: a write has a condition that no row can meet. It costs one unit at most, and
 // creates no record in the stream.
 func (s *Store) May(ctx context.Context, action, table, row string) doctor.Fact[bool] {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return doctor.Not[bool]("a call that is not interrupted")
 	}
 	t, err := s.table(table)
@@ -35,7 +35,7 @@ func (s *Store) May(ctx context.Context, action, table, row string) doctor.Fact[
 	if call == nil {
 		return doctor.Not[bool]("another way to ask: no call of it changes nothing")
 	}
-	err = s.persist(ctx, later, call)
+	err = s.sendUntilDone(ctx, later, call)
 	var cancelled *types.TransactionCanceledException
 	var before *beforeError
 	var unmet *types.ConditionalCheckFailedException
@@ -64,15 +64,15 @@ func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context)
 		key[t.Key.Partition.Name] = &types.AttributeValueMemberS{Value: row}
 	}
 	calls := map[string]func(context.Context) error{
-		"DescribeTable": once(s.db.DescribeTable, &dynamodb.DescribeTableInput{TableName: &t.Name}),
-		"BatchGetItem":  once(s.db.BatchGetItem, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.Name: {Keys: []attributes{key}}}}),
-		"PutItem":       once(s.db.PutItem, &dynamodb.PutItemInput{TableName: &t.Name, Item: key, ConditionExpression: never, ExpressionAttributeNames: names}),
-		"UpdateItem":    once(s.db.UpdateItem, &dynamodb.UpdateItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
-		"DeleteItem":    once(s.db.DeleteItem, &dynamodb.DeleteItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
-		"ConditionCheckItem": once(s.db.TransactWriteItems, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+		"DescribeTable": callOnce(s.db.DescribeTable, &dynamodb.DescribeTableInput{TableName: &t.Name}),
+		"BatchGetItem":  callOnce(s.db.BatchGetItem, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.Name: {Keys: []attributes{key}}}}),
+		"PutItem":       callOnce(s.db.PutItem, &dynamodb.PutItemInput{TableName: &t.Name, Item: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"UpdateItem":    callOnce(s.db.UpdateItem, &dynamodb.UpdateItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"DeleteItem":    callOnce(s.db.DeleteItem, &dynamodb.DeleteItemInput{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}),
+		"ConditionCheckItem": callOnce(s.db.TransactWriteItems, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
 			ConditionCheck: &types.ConditionCheck{TableName: &t.Name, Key: key, ConditionExpression: never, ExpressionAttributeNames: names}}}}),
-		"Scan": once(s.db.Scan, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)}),
-		"Query": once(s.db.Query, &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
+		"Scan": callOnce(s.db.Scan, &dynamodb.ScanInput{TableName: &t.Name, Limit: aws.Int32(1)}),
+		"Query": callOnce(s.db.Query, &dynamodb.QueryInput{TableName: &t.Name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
 			ExpressionAttributeNames: names, ExpressionAttributeValues: attributes{":k": no(t.Key.Partition)}}),
 	}
 	if !t.Stream {
@@ -81,8 +81,8 @@ func (s *Store) dry(t *store.Table, row string) map[string]func(context.Context)
 	return s.dryStream(t, calls)
 }
 
-// once makes one call, and leaves its answer.
-func once[In, Out, Options any](call func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) func(context.Context) error {
+// callOnce makes one call, and leaves its answer.
+func callOnce[In, Out, Options any](call func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := call(ctx, in)
 		return err
@@ -122,7 +122,7 @@ func (s *Store) dryStream(t *store.Table, calls map[string]func(context.Context)
 		}
 		return out.ShardIterator, nil
 	}
-	calls["ListStreams"] = once(s.streams.ListStreams, &dynamodbstreams.ListStreamsInput{TableName: &t.Name})
+	calls["ListStreams"] = callOnce(s.streams.ListStreams, &dynamodbstreams.ListStreamsInput{TableName: &t.Name})
 	calls["DescribeStream"] = func(ctx context.Context) error { _, _, err := shardOf(ctx); return err }
 	calls["GetShardIterator"] = func(ctx context.Context) error { _, err := iterator(ctx); return err }
 	calls["GetRecords"] = func(ctx context.Context) error {

@@ -71,9 +71,9 @@ func opsWithOrigin(t *store.Table, w *store.Write) []store.Op {
 		store.Op{Kind: store.Remove, Attr: removedAttr})
 }
 
-// announce writes the origin of the removal that follows.
+// writeOrigin writes the origin of the removal that follows.
 // A removal that fails after it leaves the announcement in the row, which derives nothing: readers drop it.
-func (s *Store) announce(ctx context.Context, t *store.Table, w *store.Write) error {
+func (s *Store) writeOrigin(ctx context.Context, t *store.Table, w *store.Write) error {
 	if w.Origin == nil || !w.Delete || !t.Stream {
 		return nil
 	}

@@ -16,15 +16,15 @@ import (
 // have a Next. A range longer than any key is an error.
 func (s *Store) Query(ctx context.Context, q store.Query) (store.Page, error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsQuery, Table: q.Table})
-	page, err := s.query(ctx, &q)
+	page, err := s.queryPage(ctx, &q)
 	end(err)
 	return page, store.Wrap(err, "query %s %s", q.Table, q.Index)
 }
 
-// query reads one page. The page may be empty and have a next key: DynamoDB counts its limits
+// queryPage reads one page. The page may be empty and have a next key: DynamoDB counts its limits
 // before it filters.
-func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err error) {
-	if err := s.enter(ctx); err != nil {
+func (s *Store) queryPage(ctx context.Context, q *store.Query) (page store.Page, err error) {
+	if err := s.beginCall(ctx); err != nil {
 		return page, err
 	}
 	t, err := s.table(q.Table)
@@ -42,7 +42,7 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	var rows []attributes
 	var last attributes
 	if q.Partition.IsMissing() {
-		rows, last, err = s.scan(ctx, t, q, start)
+		rows, last, err = s.scanPage(ctx, t, q, start)
 	} else {
 		rows, last, err = s.keyQuery(ctx, t, keys, q, start)
 	}
@@ -58,7 +58,7 @@ func (s *Store) query(ctx context.Context, q *store.Query) (page store.Page, err
 	if page.Next, err = nextOf(t, keys, q, last); err != nil {
 		return store.Page{}, err
 	}
-	below(&page, keys, q)
+	dropBeyond(&page, keys, q)
 	return page, nil
 }
 
@@ -72,9 +72,9 @@ func empty(q *store.Query) bool {
 		!r.From.IsMissing() && !r.Below.IsMissing() && value.Compare(r.From, r.Below) >= 0
 }
 
-// below removes from a page the rows that are not below the range's end. BETWEEN is the
+// dropBeyond removes from a page the rows that are not below the range's end. BETWEEN is the
 // only range with two ends in a key condition, and it includes its upper end.
-func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
+func dropBeyond(page *store.Page, keys *store.KeySchema, q *store.Query) {
 	if q.Sort.Below.IsMissing() || q.Sort.From.IsMissing() {
 		return
 	}
@@ -89,10 +89,10 @@ func below(page *store.Page, keys *store.KeySchema, q *store.Query) {
 	page.Rows = kept
 }
 
-// scan reads one page of a table or index, or of a segment. Throttles and lost connections are
+// scanPage reads one page of a table or index, or of a segment. Throttles and lost connections are
 // retried within the store's patience; reading again is always safe.
 // last is the key to continue after, empty at the end.
-func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
+func (s *Store) scanPage(ctx context.Context, t *store.Table, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	in := &dynamodb.ScanInput{TableName: &t.Name, IndexName: indexName(q), ConsistentRead: strong(t, q), ExclusiveStartKey: start,
 		Limit: limit(q), ReturnConsumedCapacity: s.returnCapacity()}
 	if q.Segments > 0 {
@@ -106,7 +106,7 @@ func (s *Store) scan(ctx context.Context, t *store.Table, q *store.Query, start 
 	return out.Items, out.LastEvaluatedKey, nil
 }
 
-// keyQuery reads one page of one partition, with retries like scan.
+// keyQuery reads one page of one partition, with retries like scanPage.
 func (s *Store) keyQuery(ctx context.Context, t *store.Table, keys *store.KeySchema, q *store.Query, start attributes) (rows []attributes, last attributes, err error) {
 	var x store.Placeholders
 	condition := x.KeyCondition(keys, q)

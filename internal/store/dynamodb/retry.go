@@ -103,10 +103,10 @@ func throttles(code string) bool {
 	return false
 }
 
-// throttled notes that a write of a row was refused for now.
-func (s *Store) throttled(id rowID) {
+// noteThrottled notes that a write of a row was refused for now.
+func (s *Store) noteThrottled(id rowID) {
 	s.opts.Writes.Throttled(id.table)
-	s.hot.refused(id)
+	s.hot.noteRefused(id)
 }
 
 // errAgain is the error of a request that did only part of its work, or was cancelled
@@ -127,26 +127,26 @@ const (
 	soon
 )
 
-// persist sends a request until it succeeds, its error is final, or the time of
+// sendUntilDone sends a request until it succeeds, its error is final, or the time of
 // Options.Patience is over. again says whether a request with an unknown outcome may be
 // sent again. Each request has one of the store's slots
 // while it runs, and none while it waits. The first pause is a few milliseconds, and none
 // is much longer than a second: a pause must not go on when its cause is over.
 // The error is that of the last try. It may wrap errAgain if time is over while something is left.
-func (s *Store) persist(ctx context.Context, again again, request func(context.Context) error) error {
+func (s *Store) sendUntilDone(ctx context.Context, again again, request func(context.Context) error) error {
 	return s.persistRows(ctx, nil, again, request)
 }
 
-// asked returns the answer to a request that is sent as persist does.
+// asked returns the answer to a request that is sent as sendUntilDone does.
 func asked[In, Out, Options any](ctx context.Context, s *Store, when again, call func(context.Context, *In, ...func(*Options)) (*Out, error), in *In) (out *Out, err error) {
-	err = s.persist(ctx, when, func(ctx context.Context) (err error) {
+	err = s.sendUntilDone(ctx, when, func(ctx context.Context) (err error) {
 		out, err = call(ctx, in)
 		return err
 	})
 	return out, err
 }
 
-// persistRows is persist of a request that writes these rows. If they are hot, it waits for
+// persistRows is sendUntilDone of a request that writes these rows. If they are hot, it waits for
 // their turn.
 func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, request func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff(
@@ -157,7 +157,7 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 		if err := s.hot.await(ctx, rows); err != nil {
 			return backoff.Permanent(err)
 		}
-		if err := s.slot(ctx); err != nil {
+		if err := s.awaitSlot(ctx); err != nil {
 			return backoff.Permanent(err)
 		}
 		limit := requestTimeout
@@ -166,10 +166,10 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 		}
 		tries++
 		late, err := s.within(ctx, limit, request)
-		s.release()
+		s.releaseSlot()
 		switch {
 		case err == nil:
-			s.hot.taken(rows)
+			s.hot.noteTaken(rows)
 			return nil
 		case errors.Is(err, errAgain):
 			s.opts.Writes.Again(budget.CauseConflict)
@@ -182,7 +182,7 @@ func (s *Store) persistRows(ctx context.Context, rows []rowID, again again, requ
 		}
 		if isThrottled(err) {
 			for _, id := range rows {
-				s.throttled(id)
+				s.noteThrottled(id)
 			}
 		}
 		if v := judge(err); v == nothing || v == unknown && again != never {
@@ -199,7 +199,7 @@ func (s *Store) within(ctx context.Context, limit time.Duration, request func(co
 	defer cancel()
 	start := time.Now()
 	if err = request(ctx); err == nil {
-		s.latency.took(time.Since(start))
+		s.latency.updateMean(time.Since(start))
 	}
 	return ctx.Err() != nil, err
 }
@@ -216,9 +216,9 @@ const (
 	firstLimit = 2 * time.Second // before there was an answer
 )
 
-// took updates the running mean with one observation; each counts for 1/32. Several goroutines
+// updateMean updates the running mean with one observation; each counts for 1/32. Several goroutines
 // may call it.
-func (l *latency) took(d time.Duration) {
+func (l *latency) updateMean(d time.Duration) {
 	for {
 		was := l.mean.Load()
 		is := was + (int64(d)-was)/32

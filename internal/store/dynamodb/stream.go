@@ -27,7 +27,7 @@ const maxRecords = 1000
 // before children. A parent that is not in the list has been closed, and its records
 // are gone.
 func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("shards: %w", err)
 	}
 	arns, err := s.streamsOf(ctx, table)
@@ -47,7 +47,7 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 // long. Streams that were off when the store was opened are found only by their labels
 // in met.
 func (s *Store) Streams(ctx context.Context, table string, met ...string) (labels []string, err error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
 	arns, err := s.streamsOf(ctx, table)
@@ -56,7 +56,7 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 	}
 	of, _, _ := strings.Cut(arns[0], beforeLabel)
 	others := seq.Map(met, func(label string) string { return of + beforeLabel + label })
-	for _, arn := range s.remember(table, others, nil) {
+	for _, arn := range s.noteStreams(table, others, nil) {
 		_, label, _ := strings.Cut(arn, beforeLabel)
 		labels = append(labels, label)
 	}
@@ -66,7 +66,7 @@ func (s *Store) Streams(ctx context.Context, table string, met ...string) (label
 // Continues compares the sequence numbers at which the shards of the earlier stream end with those at which the shards of
 // the other begin. DynamoDB does not say that a stream that is switched on again counts on. The earlier one is there for a day.
 func (s *Store) Continues(ctx context.Context, table, earlier, label string) (bool, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return false, fmt.Errorf("comparing streams: %w", err)
 	}
 	above, err := s.continues(ctx, table, earlier, label)
@@ -79,14 +79,14 @@ func (s *Store) continues(ctx context.Context, table, earlier, label string) (bo
 		return false, err
 	}
 	of, _, _ := strings.Cut(arn, beforeLabel)
-	was, _, err := s.describe(ctx, of+beforeLabel+earlier)
+	was, _, err := s.describeStream(ctx, of+beforeLabel+earlier)
 	if errors.Is(named(err), store.ErrNoTable) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	is, _, err := s.describe(ctx, of+beforeLabel+label)
+	is, _, err := s.describeStream(ctx, of+beforeLabel+label)
 	if err != nil {
 		return false, err
 	}
@@ -124,9 +124,9 @@ func bound(of *streams.Shard, which func(*streams.SequenceNumberRange) *string) 
 // beforeLabel is the text before the label in a stream's ARN.
 const beforeLabel = "/stream/"
 
-// remember adds streams to those known of a table, drops some, and returns the rest.
+// noteStreams adds streams to those known of a table, drops some, and returns the rest.
 // The result is the store's own: callers do not change it.
-func (s *Store) remember(table string, there, gone []string) []string {
+func (s *Store) noteStreams(table string, there, gone []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Concat(s.arns[table], there)
@@ -140,7 +140,7 @@ func (s *Store) remember(table string, there, gone []string) []string {
 func (s *Store) describeAll(ctx context.Context, table string, arns []string) (all []streams.Shard, err error) {
 	of, there, gone := map[string]string{}, []string(nil), []string(nil)
 	for left := slices.Clone(arns); len(left) > 0; left = left[1:] {
-		found, on, err := s.describe(ctx, left[0])
+		found, on, err := s.describeStream(ctx, left[0])
 		switch over := errors.Is(named(err), store.ErrNoTable); {
 		case over: // its day is over
 			gone = append(gone, left[0])
@@ -168,7 +168,7 @@ func (s *Store) describeAll(ctx context.Context, table string, arns []string) (a
 	if len(there) == 0 {
 		return nil, fmt.Errorf("the stream of table %s is not there: %w", table, store.ErrNoTable)
 	}
-	s.remember(table, there, gone)
+	s.noteStreams(table, there, gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shards[table] = of
@@ -177,9 +177,9 @@ func (s *Store) describeAll(ctx context.Context, table string, arns []string) (a
 	return all, nil
 }
 
-// describe lists the shards of one stream; on says whether the stream still gets
+// describeStream lists the shards of one stream; on says whether the stream still gets
 // records.
-func (s *Store) describe(ctx context.Context, arn string) (all []streams.Shard, on bool, err error) {
+func (s *Store) describeStream(ctx context.Context, arn string) (all []streams.Shard, on bool, err error) {
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: &arn}
 	for {
 		out, err := asked(ctx, s, soon, s.streams.DescribeStream, in)
@@ -233,7 +233,7 @@ func (s *Store) streamsOf(ctx context.Context, table string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.remember(table, []string{arn}, nil), nil
+	return s.noteStreams(table, []string{arn}, nil), nil
 }
 
 // latest is the table's current stream.
@@ -300,7 +300,7 @@ type cursor struct {
 // A page without records and without End means that there is nothing new yet. Records that only announce a removal
 // are left out. The error wraps store.ErrTrimmed if the stream no longer has what comes after the position.
 func (s *Store) Read(ctx context.Context, table, shard string, after events.Position, max int) (store.Records, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return store.Records{}, fmt.Errorf("reading the stream: %w", err)
 	}
 	arn, err := s.streamOf(ctx, table, shard)
@@ -316,7 +316,7 @@ func (s *Store) Read(ctx context.Context, table, shard string, after events.Posi
 // stays so: no request is made.
 // After an error the cursor is not kept, so the next call makes a new iterator.
 func (s *Store) readShard(ctx context.Context, arn string, at line, after events.Position, max int) (page store.Records, err error) {
-	c := s.take(at)
+	c := s.takeCursor(at)
 	if c == nil || c.after != after {
 		var last time.Time
 		if c != nil {
@@ -328,10 +328,10 @@ func (s *Store) readShard(ctx context.Context, arn string, at line, after events
 		s.keep(at, c)
 		return store.Records{End: true}, nil
 	}
-	if err := s.pace(ctx, c); err != nil {
+	if err := s.awaitPace(ctx, c); err != nil {
 		return page, err
 	}
-	out, err := s.records(ctx, arn, at.shard, c, max)
+	out, err := s.readRecords(ctx, arn, at.shard, c, max)
 	if err != nil {
 		return page, err
 	}
@@ -356,9 +356,9 @@ func (s *Store) readShard(ctx context.Context, arn string, at line, after events
 	return page, nil
 }
 
-// take gives a cursor to one reader at a time; another reader of the same shard makes
+// takeCursor gives a cursor to one reader at a time; another reader of the same shard makes
 // its own meanwhile.
-func (s *Store) take(at line) *cursor {
+func (s *Store) takeCursor(at line) *cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.lines[at]
@@ -373,8 +373,8 @@ func (s *Store) keep(at line, c *cursor) {
 	s.lines[at] = c
 }
 
-// pace waits for the minimum time between two reads of a shard.
-func (s *Store) pace(ctx context.Context, c *cursor) error {
+// awaitPace waits for the minimum time between two reads of a shard.
+func (s *Store) awaitPace(ctx context.Context, c *cursor) error {
 	wait := s.opts.ReadInterval - time.Since(c.read)
 	if wait > 0 && !c.read.IsZero() {
 		if err := parallel.Sleep(ctx, wait); err != nil {
@@ -385,11 +385,11 @@ func (s *Store) pace(ctx context.Context, c *cursor) error {
 	return nil
 }
 
-// records reads a page; it replaces an iterator that has expired.
+// readRecords reads a page; it replaces an iterator that has expired.
 // An iterator lives 15 minutes (GetShardIterator). A new one begins behind the last record that was
 // read, so no record is lost or read twice by it.
-func (s *Store) records(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
-	err = s.persist(ctx, soon, func(ctx context.Context) error {
+func (s *Store) readRecords(ctx context.Context, arn, shard string, c *cursor, max int) (out *dynamodbstreams.GetRecordsOutput, err error) {
+	err = s.sendUntilDone(ctx, soon, func(ctx context.Context) error {
 		if c.iterator == nil {
 			if c.iterator, err = s.iterator(ctx, arn, shard, c.after); err != nil {
 				return err
@@ -486,7 +486,7 @@ func (s *Store) Changed(table string) (<-chan struct{}, error) {
 
 // Horizon returns the zero position, which Read takes for the oldest record.
 func (s *Store) Horizon(ctx context.Context, table, _ string) (events.Position, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return events.Position{}, fmt.Errorf("horizon: %w", err)
 	}
 	_, err := s.table(table)
@@ -495,7 +495,7 @@ func (s *Store) Horizon(ctx context.Context, table, _ string) (events.Position, 
 
 // Trim does nothing: DynamoDB deletes records by their age.
 func (s *Store) Trim(ctx context.Context, table, _ string, _ events.Position) error {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return fmt.Errorf("trimming the stream: %w", err)
 	}
 	_, err := s.table(table)

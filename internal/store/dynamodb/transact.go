@@ -21,13 +21,13 @@ import (
 func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
 	ctx, end := s.opts.Observe.Begin(ctx, store.Call{Method: store.IsTransact, Of: ws})
 	defer func() { end(err) }()
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return fmt.Errorf("transact: %w", err)
 	}
 	items, of, err := s.transactItems(ws)
 	if err == nil && len(items) > 0 {
 		if err = s.announceAll(ctx, ws); err == nil {
-			err = s.transact(ctx, items, of)
+			err = s.sendTransaction(ctx, items, of)
 		}
 	}
 	return store.Wrap(err, "transact")
@@ -37,7 +37,7 @@ func (s *Store) Transact(ctx context.Context, ws []store.Write) (err error) {
 // the transaction, because a transaction must not name a row twice.
 func (s *Store) announceAll(ctx context.Context, ws []store.Write) error {
 	for i := range ws {
-		if err := s.announce(ctx, s.tables[ws[i].Table], &ws[i]); err != nil {
+		if err := s.writeOrigin(ctx, s.tables[ws[i].Table], &ws[i]); err != nil {
 			return ws[i].Failed(err)
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem
 // transactItem is a write in the form of the API. A write with Check only tests its condition.
 // Returned rows are not asked for: a transaction says which write failed, not what it found.
 func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem, err error) {
-	p, err := plan(t, w)
+	p, err := planWrite(t, w)
 	switch {
 	case err != nil:
 	case w.Check:
@@ -99,12 +99,12 @@ func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem,
 	return item, err
 }
 
-// transact sends the transaction until its outcome is known. All tries share a token,
+// sendTransaction sends the transaction until its outcome is known. All tries share a token,
 // so that it happens at most once. Only a cancelled transaction, which certainly did
 // nothing, gets a new token, and only where all that had the token before were answered:
 // a request whose answer was lost may arrive later, and must then not happen beside another.
 // DynamoDB answers by the token alone only after the transaction has happened.
-func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
+func (s *Store) sendTransaction(ctx context.Context, items []types.TransactWriteItem, of []*store.Write) error {
 	var tables []string
 	rows := make([]rowID, len(of))
 	for i, w := range of {
@@ -123,7 +123,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 			TransactItems: items, ClientRequestToken: aws.String(token), ReturnConsumedCapacity: s.returnCapacity(),
 		})
 		if err == nil {
-			s.consumed(ctx, "TransactWriteItems", true, atLeast(out.ConsumedCapacity, of)...)
+			s.noteConsumed(ctx, "TransactWriteItems", true, atLeast(out.ConsumedCapacity, of)...)
 			verdict = nil
 			return nil
 		}
@@ -134,7 +134,7 @@ func (s *Store) transact(ctx context.Context, items []types.TransactWriteItem, o
 		}
 		for i, r := range cancelled.CancellationReasons {
 			if i < len(rows) && throttles(aws.ToString(r.Code)) {
-				s.throttled(rows[i])
+				s.noteThrottled(rows[i])
 			}
 		}
 		for _, w := range of {

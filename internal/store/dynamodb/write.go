@@ -17,7 +17,7 @@ import (
 // Write executes each write by itself. The error is that of the first write whose
 // outcome is unknown. Writes that had not started by then were not sent.
 func (s *Store) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
-	if err := s.enter(ctx); err != nil {
+	if err := s.beginCall(ctx); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
 	c := call{Store: s, writes: ws, out: make([]store.Outcome, len(ws))}
@@ -39,13 +39,13 @@ type call struct {
 // Chains that have begun are finished, so a caller that gets an error knows of each write with an
 // outcome what became of it, and nothing of the others.
 func (c *call) run(ctx context.Context) error {
-	chains := c.chains()
-	return c.each(len(chains), func(i int) error { return c.do(ctx, chains[i]) })
+	chains := c.groupByKey()
+	return c.forEach(len(chains), func(i int) error { return c.do(ctx, chains[i]) })
 }
 
-// each calls do for each i below n, as many at a time as requests may run, and returns the first error, after which it
+// forEach calls do for each i below n, as many at a time as requests may run, and returns the first error, after which it
 // begins no more.
-func (s *Store) each(n int, do func(i int) error) error {
+func (s *Store) forEach(n int, do func(i int) error) error {
 	var first atomic.Pointer[error]
 	_ = parallel.Do(n, s.opts.Concurrency, func(i int) error {
 		if first.Load() == nil {
@@ -61,9 +61,9 @@ func (s *Store) each(n int, do func(i int) error) error {
 	return nil
 }
 
-// chains validates each write and groups the writes by key.
+// groupByKey validates each write and groups the writes by key.
 // Writes of one key are one chain, in their order, as the contract promises of a call.
-func (c *call) chains() [][]int {
+func (c *call) groupByKey() [][]int {
 	at := make(map[rowID]int, len(c.writes))
 	var out [][]int
 	for i := range c.writes {
@@ -160,7 +160,7 @@ func (c *call) one(ctx context.Context, i int) (err error) {
 	defer func() { end(err) }()
 	w, out := &c.writes[i], &c.out[i]
 	t := c.tables[w.Table]
-	if err := c.announce(ctx, t, w); err != nil {
+	if err := c.writeOrigin(ctx, t, w); err != nil {
 		out.Err = err
 		return err
 	}
@@ -227,7 +227,7 @@ func whenAgain(w *store.Write) again {
 // send sends one request. It returns the row after an update.
 // It sends once. Whether it may be sent again is the caller's decision (retry.go).
 func (s *Store) send(ctx context.Context, t *store.Table, w *store.Write) (attributes, error) {
-	p, err := plan(t, w)
+	p, err := planWrite(t, w)
 	if err != nil {
 		return nil, &refusal{err}
 	}
@@ -276,8 +276,8 @@ type planned struct {
 	values            attributes
 }
 
-// plan puts a write into the SDK's form; its error wraps ErrRefused.
-func plan(t *store.Table, w *store.Write) (p planned, err error) {
+// planWrite puts a write into the SDK's form; its error wraps ErrRefused.
+func planWrite(t *store.Table, w *store.Write) (p planned, err error) {
 	if w.Put != nil {
 		if p.item, err = toSDKItem(w.Put); err == nil {
 			withOrigin(t, w, p.item)

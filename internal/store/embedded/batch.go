@@ -18,7 +18,7 @@ import (
 //
 //	add…  begin  (step… commit)…  end  release
 //
-// Nothing is in the store before commit, and a crash leaves each commit whole or not at
+// Nothing is in the store before commitSteps, and a crash leaves each commit whole or not at
 // all. The rows are locked from begin to end.
 type batch struct {
 	s      *Store
@@ -99,10 +99,10 @@ func (b *batch) lockAndRead(bounded bool) error {
 		sl.hash = maphash.Bytes(b.s.seed, sl.key)
 		b.locks.add(sl.hash)
 	}
-	b.s.locks.lock(&b.locks)
+	b.s.locks.lockAll(&b.locks)
 	err := b.readRows(bounded)
 	if err != nil {
-		b.s.locks.unlock(&b.locks)
+		b.s.locks.unlockAll(&b.locks)
 		return err
 	}
 	b.ticket = b.s.numbers.reserve(len(b.writes))
@@ -135,7 +135,7 @@ func (b *batch) mergeSlots() {
 // readRows reads the rows. A row that cannot be read is an error only of its own writes.
 func (b *batch) readRows(bounded bool) error {
 	var r reader
-	defer r.close()
+	defer r.closeReader()
 	held := 0
 	for i, sl := range b.slots {
 		if sl.stored, sl.storedItem, sl.isCached, _ = b.s.cache.get(sl.hash, sl.key); !sl.isCached {
@@ -145,7 +145,7 @@ func (b *batch) readRows(bounded bool) error {
 					return err
 				}
 			}
-			if sl.stored, sl.storedItem, sl.err = r.row(sl.key); sl.err != nil {
+			if sl.stored, sl.storedItem, sl.err = r.readRow(sl.key); sl.err != nil {
 				continue
 			}
 		}
@@ -220,7 +220,7 @@ func (b *batch) emitRecord(w *store.Write, sl *slot, next value.Item) {
 	}
 	seq := b.ticket.take(sl.tab)
 	r.Position = events.PositionOf(seq)
-	sl.shard.reached(seq)
+	sl.shard.noteNumber(seq)
 	b.scratch = appendRecord(b.scratch[:0], &r)
 	op := b.changes.SetDeferred(recordKeyLen, len(b.scratch))
 	appendRecordKey(op.Key[:0], sl.tab, sl.shard.ID, seq)
@@ -237,11 +237,11 @@ func (b *batch) emitRecord(w *store.Write, sl *slot, next value.Item) {
 // commitSize is how many bytes a commit would write, without index entries.
 func (b *batch) commitSize() int { return b.changes.Len() + b.pending }
 
-// commit writes what the steps so far have changed, each row once. A crash leaves the
+// commitSteps writes what the steps so far have changed, each row once. A crash leaves the
 // commit whole or not at all.
 // It does not sync. After an error it is unknown whether the changes are in the store, and end
 // drops the rows from the cache.
-func (b *batch) commit() error {
+func (b *batch) commitSteps() error {
 	for _, sl := range b.dirty {
 		b.putSlot(sl)
 	}
@@ -264,7 +264,7 @@ func (b *batch) commit() error {
 func (b *batch) putSlot(sl *slot) {
 	if !sl.isBegun {
 		sl.isBegun = true
-		b.s.cache.begin(sl.hash, sl.key)
+		b.s.cache.beginChange(sl.hash, sl.key)
 	}
 	b.replaceEntries(sl)
 	var op *pebble.DeferredBatchOp
@@ -303,17 +303,17 @@ func (b *batch) unlockRows() {
 		case b.unknown || sl.err != nil:
 			b.s.cache.drop(sl.hash, sl.key)
 		case !sl.isCached:
-			b.s.cache.put(sl.hash, sl.key, sl.stored)
+			b.s.cache.putRow(sl.hash, sl.key, sl.stored)
 		}
 		if sl.isBegun {
-			b.s.cache.end(sl.hash)
+			b.s.cache.endChange(sl.hash)
 		}
 	}
 	if b.unknown {
 		b.s.tail.noteLost(b.ticket.next - 1)
 	}
-	b.s.locks.unlock(&b.locks)
-	b.s.numbers.publish(b.ticket)
+	b.s.locks.unlockAll(&b.locks)
+	b.s.numbers.publishTicket(b.ticket)
 }
 
 // releaseMemory gives the memory of the changes back.

@@ -169,7 +169,7 @@ func (s *Store) loadCatalog(tables []store.Table) error {
 	if err != nil {
 		return err
 	}
-	s.numbers.start(last)
+	s.numbers.startAfter(last)
 	s.tail.from = last
 	s.synced.Store(last) // Pebble has replayed its log into synced files
 	b := s.db.NewBatch()

@@ -169,8 +169,8 @@ func (l *files) noteSynced(path string, t *tracked, at summed.Prefix) error {
 	return l.replaceList(false)
 }
 
-// wrote adds written bytes to what is known of a file.
-func (t *tracked) wrote(p []byte) {
+// noteWritten adds written bytes to what is known of a file.
+func (t *tracked) noteWritten(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.written = t.written.With(p)

@@ -22,8 +22,8 @@ type keyFilter struct {
 // then takes one in fourteen keys without a row for a key that may have one.
 const bitsPerKey = 6
 
-// size gives the filter its memory, before any key is added.
-func (f *keyFilter) size(bytes int64) { f.words = make([]uint64, max(1, bytes/8)) }
+// allocate gives the filter its memory, before any key is added.
+func (f *keyFilter) allocate(bytes int64) { f.words = make([]uint64, max(1, bytes/8)) }
 
 // wordOf returns a key's word, and its bits in that word: four, or fewer if some
 // coincide.

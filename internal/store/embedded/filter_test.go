@@ -18,7 +18,7 @@ import (
 func TestKeyFilter(t *testing.T) {
 	const keys = 8 << 10
 	var f keyFilter
-	f.size(keys * bitsPerKey / 8)
+	f.allocate(keys * bitsPerKey / 8)
 	hash := func(i int) uint64 { return uint64(i+1) * 0xd1342543de82ef95 }
 	for i := range keys {
 		f.addKey(hash(i))

@@ -111,7 +111,7 @@ type guardedFile struct {
 // Write appends to the file.
 func (f guardedFile) Write(p []byte) (int, error) {
 	if f.t != nil { // before the write, which may change p; a short write ends the process
-		f.t.wrote(p)
+		f.t.noteWritten(p)
 	}
 	n, err := f.File.Write(p)
 	return n, f.g.checkFatal("write", f.name, err)

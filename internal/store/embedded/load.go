@@ -220,7 +220,7 @@ func (l *load) fetchRows(f *fetching) error {
 	if err != nil {
 		return err
 	}
-	defer r.close()
+	defer r.closeReader()
 	for i := range f.rows {
 		m := &f.rows[i]
 		if i > 0 && bytes.Equal(m.key, f.rows[i-1].key) {

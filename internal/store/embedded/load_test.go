@@ -340,7 +340,7 @@ func testLandedRowsAreNew(t *testing.T, staged, lands bool) {
 	}
 	for i, r := range refs { // readers that read the store before it landed
 		key := appendRowKey(nil, s.tables["things"], r.Key)
-		s.cache.fill(maphash.Bytes(s.seed, key), key, stored(item("PK", "p", "SK", "s", "n", 9)), since[i])
+		s.cache.fillRow(maphash.Bytes(s.seed, key), key, stored(item("PK", "p", "SK", "s", "n", 9)), since[i])
 	}
 	if now := read(); now != want {
 		t.Errorf("then they are %s, not %s", now, want)

@@ -19,8 +19,8 @@ type lockSet []uint16
 // add adds the lock of a key, by the key's hash.
 func (set *lockSet) add(hash uint64) { *set = append(*set, uint16(hash)) }
 
-// lock sorts the set and takes its locks.
-func (l *rowLocks) lock(set *lockSet) {
+// lockAll sorts the set and takes its locks.
+func (l *rowLocks) lockAll(set *lockSet) {
 	slices.Sort(*set)
 	*set = slices.Compact(*set)
 	for _, n := range *set {
@@ -28,8 +28,8 @@ func (l *rowLocks) lock(set *lockSet) {
 	}
 }
 
-// unlock releases the locks of the set and empties the set.
-func (l *rowLocks) unlock(set *lockSet) {
+// unlockAll releases the locks of the set and empties the set.
+func (l *rowLocks) unlockAll(set *lockSet) {
 	for _, n := range *set {
 		l[n].Unlock()
 	}

@@ -198,16 +198,16 @@ func (l *pebbleLog) Infof(string, ...any) {}
 
 // Errorf logs an error, once for each text within a while.
 func (l *pebbleLog) Errorf(format string, args ...any) {
-	l.say(fmt.Sprintf(format, args...))
+	l.logOnce(fmt.Sprintf(format, args...))
 }
 
 // Fatalf ends the process by Options.Fatal. Pebble calls it where it cannot continue, and expects
 // that it does not return.
 func (l *pebbleLog) Fatalf(format string, args ...any) { l.o.Fatal(fmt.Sprintf(format, args...)) }
 
-// say logs a message unless the same one was logged a moment ago: a disk that refuses repeats
+// logOnce logs a message unless the same one was logged a moment ago: a disk that refuses repeats
 // itself.
-func (l *pebbleLog) say(text string, more ...any) {
+func (l *pebbleLog) logOnce(text string, more ...any) {
 	if l.news(text + fmt.Sprint(more...)) {
 		l.o.Logger.Error("embedded store: "+text, more...)
 	}
@@ -231,14 +231,14 @@ func (l *pebbleLog) news(text string) bool {
 // corrupt only logs. An operation that reads the damaged block gets the error; all
 // others continue.
 func (l *pebbleLog) corrupt(info pebble.DataCorruptionInfo) {
-	l.say("damaged file", "path", info.Path, "error", info.Details.Error())
+	l.logOnce("damaged file", "path", info.Path, "error", info.Details.Error())
 }
 
 // background is called when background work has failed. Pebble retries at once, and for
 // ever if a table is damaged. background pauses, so that the retries do not keep a
 // processor busy.
 func (l *pebbleLog) background(err error) {
-	l.say("background error: " + err.Error())
+	l.logOnce("background error: " + err.Error())
 	if !l.o.Still {
 		time.Sleep(backgroundPause)
 	}

@@ -55,13 +55,13 @@ func (s *Store) Get(ctx context.Context, refs []store.Ref) (_ []value.Item, err 
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", err)
 	}
-	defer r.close()
+	defer r.closeReader()
 	for _, m := range missing {
-		stored, item, err := r.row(m.key)
+		stored, item, err := r.readRow(m.key)
 		if err != nil {
 			return nil, fmt.Errorf("get %v: %w", refs[m.at], err)
 		}
-		s.cache.fill(m.hash, m.key, stored, m.since)
+		s.cache.fillRow(m.hash, m.key, stored, m.since)
 		out[m.at] = item
 	}
 	return out, nil
@@ -106,7 +106,7 @@ func (r *reader) get(key []byte) ([]byte, error) {
 		}
 		return r.iter.ValueAndErr()
 	}
-	if err := r.done(); err != nil {
+	if err := r.releaseRead(); err != nil {
 		return nil, err
 	}
 	v, closer, err := r.db.Get(key)
@@ -117,8 +117,8 @@ func (r *reader) get(key []byte) ([]byte, error) {
 	return v, err
 }
 
-// row reads a row into memory of its own.
-func (r *reader) row(key []byte) (stored []byte, item value.Item, err error) {
+// readRow reads a row into memory of its own.
+func (r *reader) readRow(key []byte) (stored []byte, item value.Item, err error) {
 	found, err := r.get(key)
 	if err == nil {
 		stored = bytes.Clone(found)
@@ -127,8 +127,8 @@ func (r *reader) row(key []byte) (stored []byte, item value.Item, err error) {
 	return stored, item, err
 }
 
-// done gives back what the last read held. Bytes that the read returned may not be used after it.
-func (r *reader) done() error {
+// releaseRead gives back what the last read held. Bytes that the read returned may not be used after it.
+func (r *reader) releaseRead() error {
 	last := r.last
 	r.last = nil
 	if last == nil {
@@ -137,9 +137,9 @@ func (r *reader) done() error {
 	return last.Close()
 }
 
-// close ends the reader, also after an error. Its error would say nothing that a read has not said.
-func (r *reader) close() {
-	_ = r.done()
+// closeReader ends the reader, also after an error. Its error would say nothing that a read has not said.
+func (r *reader) closeReader() {
+	_ = r.releaseRead()
 	if r.iter != nil {
 		_ = r.iter.Close()
 	}

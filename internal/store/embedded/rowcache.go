@@ -25,7 +25,7 @@ type rowCache struct {
 // share sizes the cache: an eighth of the bytes for the filter, the rest for rows.
 func (c *rowCache) share(bytes int64) {
 	filter := bytes / 8
-	c.keys.size(filter)
+	c.keys.allocate(filter)
 	c.room = int((bytes - filter) / cacheParts)
 }
 
@@ -58,7 +58,7 @@ func (c *rowCache) part(hash uint64) *cachePart { return &c.parts[hash>>32%cache
 // one, which only makes the cache answer less.
 func (p *cachePart) count(hash uint64) *cacheCount { return &p.counts[hash>>40%cacheCounts] }
 
-// get returns a row as it is, nil if there is none. If found is false, pass since to fill.
+// get returns a row as it is, nil if there is none. If found is false, pass since to fillRow.
 func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item, found bool, since uint64) {
 	stored, found, since = c.find(hash, key)
 	item, err := decodeRow(stored)
@@ -82,13 +82,13 @@ func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, sin
 	if stored, found = p.old[string(key)]; !found {
 		return nil, !c.keys.mayHave(hash), since
 	}
-	p.keep(c.room, key, stored)
+	p.keepRow(c.room, key, stored)
 	return stored, true, since
 }
 
-// begin says that a commit is about to change a row. put or drop must follow, and then
+// beginChange says that a commit is about to change a row. put or drop must follow, and then
 // end.
-func (c *rowCache) begin(hash uint64, key []byte) {
+func (c *rowCache) beginChange(hash uint64, key []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *rowCache) begin(hash uint64, key []byte) {
 	n.changes++
 	n.commits++
 	c.keys.addKey(hash)
-	p.forget(key)
+	p.forgetKey(key)
 }
 
 // beginAll says that a commit is about to change rows whose keys the filter has already. endAll
@@ -131,30 +131,30 @@ func (c *rowCache) eachPart(do func(*cachePart)) {
 	}
 }
 
-// end says that the commit of a row is over, whether it succeeded or not.
-func (c *rowCache) end(hash uint64) {
+// endChange says that the commit of a row is over, whether it succeeded or not.
+func (c *rowCache) endChange(hash uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).commits--
 }
 
-// put keeps a row as a writer has left it. The cache shares the memory of stored, which stays as it is.
-func (c *rowCache) put(hash uint64, key, stored []byte) {
+// putRow keeps a row as a writer has left it. The cache shares the memory of stored, which stays as it is.
+func (c *rowCache) putRow(hash uint64, key, stored []byte) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.keep(c.room, key, stored)
+	p.keepRow(c.room, key, stored)
 }
 
-// fill keeps a row that was read, unless it may have changed since.
-func (c *rowCache) fill(hash uint64, key, stored []byte, since uint64) {
+// fillRow keeps a row that was read, unless it may have changed since.
+func (c *rowCache) fillRow(hash uint64, key, stored []byte, since uint64) {
 	p := c.part(hash)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := p.count(hash); n.changes == since && n.commits == 0 {
-		p.keep(c.room, key, stored)
+		p.keepRow(c.room, key, stored)
 	}
 }
 
@@ -164,13 +164,13 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count(hash).changes++
-	p.forget(key)
+	p.forgetKey(key)
 }
 
-// keep adds a row in place of what the part has for its key. It leaves out a row that
+// keepRow adds a row in place of what the part has for its key. It leaves out a row that
 // would take much of the room.
-func (p *cachePart) keep(room int, key, stored []byte) {
-	p.forget(key)
+func (p *cachePart) keepRow(room int, key, stored []byte) {
+	p.forgetKey(key)
 	n := cachedBytes + len(key) + len(stored)
 	if n*8 > room {
 		return
@@ -182,8 +182,8 @@ func (p *cachePart) keep(room int, key, stored []byte) {
 	p.bytes += n
 }
 
-// forget makes the part answer no more for a key.
-func (p *cachePart) forget(key []byte) {
+// forgetKey makes the part answer no more for a key.
+func (p *cachePart) forgetKey(key []byte) {
 	if stored, found := p.young[string(key)]; found {
 		p.bytes -= cachedBytes + len(key) + len(stored)
 		delete(p.young, string(key))

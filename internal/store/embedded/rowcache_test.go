@@ -20,7 +20,7 @@ func TestRowCache(t *testing.T) {
 	grewOld := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := rowCache{room: 10_000}
-		c.keys.size(64)
+		c.keys.allocate(64)
 		c.keys.whole.Store(true)
 		hash := func(key string) uint64 {
 			var h uint64
@@ -37,19 +37,19 @@ func TestRowCache(t *testing.T) {
 			h, k := hash(key), []byte(key)
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0: // a commit whose outcome is unknown
-				c.begin(h, k)
+				c.beginChange(h, k)
 				if rapid.Bool().Draw(t, "committed") {
 					rows[key] = value.Item{}
 				}
 				c.drop(h, k)
-				c.end(h)
+				c.endChange(h)
 			case 1:
 				if _, _, found, since := c.get(h, k); !found {
 					started[key], read[key] = since, rows[key]
 				}
 			case 2:
 				if since, ok := started[key]; ok {
-					c.fill(h, k, stored(read[key]), since)
+					c.fillRow(h, k, stored(read[key]), since)
 				}
 			default:
 				row := value.Item{}
@@ -58,9 +58,9 @@ func TestRowCache(t *testing.T) {
 				} else {
 					row = nil
 				}
-				c.begin(h, k)
-				c.put(h, k, stored(row))
-				c.end(h)
+				c.beginChange(h, k)
+				c.putRow(h, k, stored(row))
+				c.endChange(h)
 				rows[key] = row
 			}
 			p := &c.parts[0]
@@ -102,13 +102,13 @@ func stored(row value.Item) []byte {
 func TestRowCacheKnowsWhatIsGone(t *testing.T) {
 	c := rowCache{room: 1500}
 	key := []byte("k")
-	c.put(0, key, stored(value.Item{}))
-	c.put(0, key, nil)
+	c.putRow(0, key, stored(value.Item{}))
+	c.putRow(0, key, nil)
 	if _, row, found, _ := c.get(0, key); !found || row != nil {
 		t.Errorf("a deleted row is %v, known %v", row, found)
 	}
-	c.put(0, key, stored(value.Item{}))
-	c.put(0, key, make([]byte, 900))
+	c.putRow(0, key, stored(value.Item{}))
+	c.putRow(0, key, make([]byte, 900))
 	if _, _, found, _ := c.get(0, key); found {
 		t.Error("the row before a large one is cached")
 	}
@@ -143,7 +143,7 @@ func TestCommitShowsAtOnce(t *testing.T) {
 	if a, b := read("a"), read("b"); a != "1" || b != "1" {
 		t.Errorf("before the commit they are %s and %s", a, b)
 	}
-	failtest.On(t, b.commit())
+	failtest.On(t, b.commitSteps())
 	// The cache may forget a row at any time.
 	for _, sl := range b.slots[:1] {
 		s.cache.drop(sl.hash, sl.key)
@@ -172,17 +172,17 @@ func TestCommitShowsAtOnce(t *testing.T) {
 func TestRowCacheUnderWay(t *testing.T) {
 	c := rowCache{room: 2000}
 	key, was := []byte("k"), value.Item{}
-	c.put(0, key, stored(was))
-	c.begin(0, key)
+	c.putRow(0, key, stored(was))
+	c.beginChange(0, key)
 	for range 2 {
 		_, _, found, since := c.get(0, key)
 		if found {
 			t.Fatal("a row is cached whose commit is under way")
 		}
-		c.fill(0, key, stored(was), since)
+		c.fillRow(0, key, stored(was), since)
 	}
-	c.put(0, key, nil)
-	c.end(0)
+	c.putRow(0, key, nil)
+	c.endChange(0)
 	if _, row, found, _ := c.get(0, key); !found || row != nil {
 		t.Errorf("after its commit it is %v, known %v", row, found)
 	}
@@ -202,22 +202,22 @@ func TestOldUnderWay(t *testing.T) {
 			if _, young := p.young[string(key)]; !young {
 				return
 			}
-			c.put(i<<40, []byte{byte(i)}, row)
+			c.putRow(i<<40, []byte{byte(i)}, row)
 		}
 	}
-	c.put(0, key, row)
+	c.putRow(0, key, row)
 	push()
 	if !known() {
 		t.Fatal("a row that others drove out of the young buffer was to be in the old one")
 	}
 	push()
-	c.begin(0, key)
+	c.beginChange(0, key)
 	if known() {
 		t.Error("a row is in the old buffer whose commit is under way")
 	}
-	c.put(0, key, row)
-	c.end(0)
-	c.begin(0, key)
+	c.putRow(0, key, row)
+	c.endChange(0)
+	c.beginChange(0, key)
 	push()
 	if known() {
 		t.Error("a row has grown old while its commit was under way, and is known")
@@ -251,7 +251,7 @@ func TestRowCacheRoom(t *testing.T) {
 			return known
 		}
 		for i := first; i < first+rows; i++ {
-			c.put(uint64(i), key(i), row(i))
+			c.putRow(uint64(i), key(i), row(i))
 			if got, _, found, _ := c.get(uint64(first), key(first)); !found || string(got) != string(row(first)) {
 				t.Fatalf("row %d is forgotten after %d others, and was asked for after each", first, i-first)
 			}
@@ -293,7 +293,7 @@ func TestRowCacheKeeps(t *testing.T) {
 		return found
 	}
 	for i := range rows {
-		c.put(uint64(i), key(i), row(i))
+		c.putRow(uint64(i), key(i), row(i))
 	}
 	if c.drop(rows-1, key(rows-1)); has(rows - 1) {
 		t.Error("a row was dropped and is there")
@@ -301,22 +301,22 @@ func TestRowCacheKeeps(t *testing.T) {
 	if _, _, found, _ := c.get(rows-2, []byte("another key")); found {
 		t.Error("a row for a key whose hash alone is that row's")
 	}
-	c.put(rows, key(rows), make([]byte, c.room/4))
+	c.putRow(rows, key(rows), make([]byte, c.room/4))
 	if has(rows) || !has(rows-2) {
 		t.Error("a row that takes a quarter of the room drove others out")
 	}
 	used := p.bytes
 	for _, again := range [][]byte{row(rows - 2), nil, row(rows - 3)[:50], row(rows - 2)} {
-		c.begin(rows-2, key(rows-2))
-		c.put(rows-2, key(rows-2), again)
-		c.end(rows - 2)
+		c.beginChange(rows-2, key(rows-2))
+		c.putRow(rows-2, key(rows-2), again)
+		c.endChange(rows - 2)
 		if p.bytes > used || p.bytes != taken(&cachePart{young: p.young}) {
 			t.Errorf("a row that was put again with %d bytes takes its room twice", len(again))
 		}
 	}
 	got, _, _, _ := c.get(rows-2, key(rows-2))
 	for i := range rows {
-		c.put(uint64(2*rows+i), key(2*rows+i), row(2*rows+i))
+		c.putRow(uint64(2*rows+i), key(2*rows+i), row(2*rows+i))
 	}
 	if string(got) != string(row(rows-2)) {
 		t.Errorf("what it gave out has changed to %q", got)

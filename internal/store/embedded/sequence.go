@@ -27,9 +27,9 @@ type ticket struct {
 	touched     []*table // the tables to whose streams the batch wrote
 }
 
-// start sets the number after which numbers are assigned. Call it before any other
+// startAfter sets the number after which numbers are assigned. Call it before any other
 // method.
-func (q *sequencer) start(after uint64) {
+func (q *sequencer) startAfter(after uint64) {
 	q.next = after + 1
 	q.visible.Store(after)
 }
@@ -75,11 +75,11 @@ func (t *ticket) take(tab *table) uint64 {
 	return t.next - 1
 }
 
-// publish says that the ticket's batch is committed or was given up. It wakes readers
+// publishTicket says that the ticket's batch is committed or was given up. It wakes readers
 // that wait for what has become visible.
 // visible never goes down, and passes a ticket only when all before it are done: a batch that is
 // slow to commit holds back readers, not writers.
-func (q *sequencer) publish(t *ticket) {
+func (q *sequencer) publishTicket(t *ticket) {
 	q.mu.Lock()
 	t.done = true
 	n := 0
@@ -102,8 +102,8 @@ func (q *sequencer) publish(t *ticket) {
 	}
 }
 
-// reached notes that the shard has, or may have, a record with this number.
-func (sh *shard) reached(seq uint64) {
+// noteNumber notes that the shard has, or may have, a record with this number.
+func (sh *shard) noteNumber(seq uint64) {
 	for have := sh.last.Load(); have < seq && !sh.last.CompareAndSwap(have, seq); {
 		have = sh.last.Load()
 	}

@@ -53,7 +53,7 @@ func (s *Store) lastRecord(tab *table, sh *shard, upTo uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer w.close()
+	defer w.endWalk()
 	if !w.last() {
 		return 0, w.err
 	}

@@ -339,13 +339,13 @@ func TestVisible(t *testing.T) {
 	first.take(tab)
 	second.take(tab)
 	fill(t, s, 0, 40)
-	s.numbers.publish(first)
+	s.numbers.publishTicket(first)
 	if n := len(allRecords(t, s, "things")); n != 0 {
 		t.Errorf("%d records are visible above numbers in use", n)
 	}
 	ch, err := s.Changed("things")
 	failtest.On(t, err)
-	s.numbers.publish(second)
+	s.numbers.publishTicket(second)
 	<-ch
 	if n := len(allRecords(t, s, "things")); n != 40 {
 		t.Errorf("%d records", n)

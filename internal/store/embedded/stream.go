@@ -113,7 +113,7 @@ func (s *Store) readRecords(tab *table, sh *shard, after events.Position, limit 
 	if err != nil {
 		return nil, false, err
 	}
-	defer w.close()
+	defer w.endWalk()
 	// Check this only now that the walker has its snapshot: if records were trimmed
 	// before it, missing reports that.
 	if err := sh.missing(after); err != nil {
@@ -144,7 +144,7 @@ func numberAfter(p events.Position) uint64 {
 // more says that the shard has another one.
 func readPage(w *walker, limit int) (page []events.Record, more bool, err error) {
 	size := 0
-	for ok := w.first(); ok; ok = w.next() {
+	for ok := w.first(); ok; ok = w.nextRecord() {
 		if len(page) >= limit || size > readBytes {
 			return page, true, nil
 		}

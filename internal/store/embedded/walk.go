@@ -23,15 +23,15 @@ func (s *Store) newWalker(tab *table, shard uint32, low, high uint64) (*walker, 
 	return &walker{it: it, tab: tab, shard: shard}, err
 }
 
-// close ends the walk; what next returned is no longer valid.
-func (w *walker) close() { _ = w.it.Close() }
+// endWalk ends the walk; what next returned is no longer valid.
+func (w *walker) endWalk() { _ = w.it.Close() }
 
 // first goes to the shard's first record, next to the following one.
 func (w *walker) first() bool { return w.forward(w.it.First()) }
 
-// next moves to the shard's next record. It returns false at the end and after an error, which err
+// nextRecord moves to the shard's next record. It returns false at the end and after an error, which err
 // has.
-func (w *walker) next() bool { return w.forward(w.it.Next()) }
+func (w *walker) nextRecord() bool { return w.forward(w.it.Next()) }
 
 // forward passes over records of other shards: records of one segment of numbers are sorted by
 // shard, so it jumps to the shard's place in the segment, or in the next one.

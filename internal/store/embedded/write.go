@@ -71,12 +71,12 @@ func (s *Store) tryChunk(ctx context.Context, ws []store.Write, out []store.Outc
 		}
 		b.applyStep(i, &out[i])
 		if b.commitSize() > chunkBytes {
-			if err := b.commit(); err != nil {
+			if err := b.commitSteps(); err != nil {
 				return true, err
 			}
 		}
 	}
-	if err := b.commit(); err != nil {
+	if err := b.commitSteps(); err != nil {
 		return true, err
 	}
 	s.learnKeys(len(ws))
@@ -128,5 +128,5 @@ func (s *Store) applyTransaction(ctx context.Context, ws []store.Write) error {
 			return err
 		}
 	}
-	return b.commit()
+	return b.commitSteps()
 }
