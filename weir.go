@@ -2,9 +2,9 @@
 // derived; the commands and the documentation of weir say the rest.
 //
 //	Load, Parse    read a model
-//	NewHandler     derives from a table's stream in your own Lambda function, beside what else it does with the records
+//	NewHandler     derives from a table's stream in your own Lambda function, beside its other work on the records
 //	Open           opens the rows, to ask the model's queries
-//	Register       gives a model a Go function, which says what a row adds to sums
+//	Register       gives a model a Go function, which returns a row's additions to sums
 //	Main           makes your program weir, with all its commands
 //
 // Package weirtest tests models in Go tests.
@@ -66,7 +66,7 @@ func rowOf(it value.Item) (row Row, err error) {
 	return row, err
 }
 
-// Add is what a function adds to the sum of one target row. To has names in the key of that row, such as {"product": "p1"}; a
+// Add is an addition of a function to the sum of one target row. To has names in the key of that row, such as {"product": "p1"}; a
 // name that it lacks is the source row's of that name. Amount is a number below 10^12 with at most 17 decimals.
 type Add struct {
 	To     map[string]string
@@ -74,10 +74,10 @@ type Add struct {
 }
 
 // Register gives the program a function that a model names: sum: Order.points(v1). The row has what the model
-// declares of it, but for hidden attributes. A row contributes what f returns of it, at most 100 additions, and takes that away
+// declares of it, but for hidden attributes. A row contributes the additions that f returns of it, at most 100, and takes them away
 // again when it changes or goes. So f must be pure: for the same row it must return the same, in every process and on any day,
 // and several goroutines may call it. Count the version up, here and in the model, whenever f may return something else: then
-// weir builds the sum again. If f panics, or returns what is no such number or key, the row is a dead letter. Call Register
+// weir builds the sum again. If f panics, or returns an invalid number or key, the row is a dead letter. Call Register
 // before models are loaded.
 func Register(name string, version int, f func(Row) []Add) {
 	model.Register(model.Function{Name: name, Version: version}, func(it value.Item) (out []model.FunctionAdd, err error) {
@@ -169,7 +169,7 @@ type Handler struct {
 
 // NewHandler makes the handler of a model for a Lambda function of your own, so that a table which has a function needs no
 // further reader of its stream. All else is in the environment of the function, as weir's own function reads it (WEIR_OPENSEARCH,
-// WEIR_STAGE, …). The event source mapping needs what weir deploy template gives it: FunctionResponseTypes
+// WEIR_STAGE, …). The event source mapping needs the settings of weir deploy template: FunctionResponseTypes
 // ReportBatchItemFailures, a tumbling window, and a parallelization factor of 1. Metrics are written as lines of CloudWatch's
 // embedded metric format: in Lambda to os.Stdout.
 func NewHandler(ctx context.Context, m *Model, metrics io.Writer) (*Handler, error) {
@@ -180,7 +180,7 @@ func NewHandler(ctx context.Context, m *Model, metrics io.Writer) (*Handler, err
 	return &Handler{h, closing}, nil
 }
 
-// Invoke derives from one event, and returns what the function must answer to Lambda. It also takes the scheduled invocations
+// Invoke derives from one event, and returns the answer of the function to Lambda. It also takes the scheduled invocations
 // that the template has. An event that comes again changes nothing, so the caller may fail after Invoke. After an error of
 // Invoke the caller must fail. Only one goroutine may call it at a time, as in Lambda.
 func (h *Handler) Invoke(ctx context.Context, event []byte) ([]byte, error) {

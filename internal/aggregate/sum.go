@@ -13,7 +13,7 @@ var Sum = &Aggregate{
 	Shown: Count.Shown,
 }
 
-// addNumber adds a number to the sum of a ledger; 0 adds nothing. The text is what a value that is
+// addNumber adds a number to the sum of a ledger; 0 adds nothing. The text is the form in which a value that is
 // no number should have been.
 func addNumber(to []value.Attr, attr string, v value.Value) ([]value.Attr, string) {
 	if v.Kind() != value.Number {

@@ -8,13 +8,13 @@
 //	GET /openapi.json           all of this as an OpenAPI description of the models
 //
 // A page without a cursor is the last; one with a cursor may be short, or empty.
-// What goes wrong is an application/problem+json (RFC 9457) with type, title,
+// An error is an application/problem+json (RFC 9457) with type, title,
 // status and detail. 429 is for one who asks too often, 503 for too much at once; both say
 // when to ask again (Retry-After). Wrong parameters are listed under errors, and a name that is
 // not there comes with the names that are.
 //
 // api.go has the paths and the errors, describe.go the OpenAPI description, which
-// writeapi shares. turns.go bounds what is worked on at once; connections, keys and rates are
+// writeapi shares. turns.go bounds the requests that are worked on at once; connections, keys and rates are
 // package web's.
 package api
 
@@ -47,7 +47,7 @@ import (
 const maxSeconds = 30
 
 // Queries that are worked on at once, and pieces of pages above smallPage that are written at once,
-// which bounds what they hold in memory; a key, or an address without one, may have half of
+// which bounds the memory that they hold; a key, or an address without one, may have half of
 // each. How long others wait for their turn; and how long a page may take to be read.
 const (
 	maxQueries = 16
@@ -73,7 +73,7 @@ type Options struct {
 	Log *slog.Logger // nil is slog.Default()
 	// Keyed says that requests need a key, in the description of the API.
 	Keyed bool
-	// Status returns what GET /v1/{model}/status answers, as JSON. Without it there is none.
+	// Status returns the answer of GET /v1/{model}/status, as JSON. Without it there is none.
 	Status func(ctx context.Context, model string) (any, error)
 }
 
@@ -327,7 +327,7 @@ func (a *API) noModel(w http.ResponseWriter, r *http.Request) {
 // chunk is how many bytes are gathered before they are written.
 const chunk = 32 << 10
 
-// chunks are the buffers of writePage. Most of what small pages allocated was their buffer.
+// chunks are the buffers of writePage. Small pages allocated little beside their buffer.
 var chunks = sync.Pool{New: func() any { b := make([]byte, 0, chunk); return &b }}
 
 // writePage streams a page: no more than a chunk and a row is in memory as JSON.
@@ -365,7 +365,7 @@ func writePage(w http.ResponseWriter, res query.Result, names []string) {
 // errMalformed is a query string that cannot be read at all.
 var errMalformed = errors.New("the query string is not key=value&key=value with %-escapes")
 
-// answerError answers with what went wrong.
+// answerError answers with the problem that an error is.
 // Errors that are not the client's are logged with an id; the answer has the id and nothing of the store's words.
 func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
 	var wrong *query.ParameterError

@@ -22,7 +22,7 @@ const (
 	most  = json.Number("9.9999999999999999999999999999999999999E+125")
 )
 
-// TypeSchema says what values of a type are as people read and, given, as they
+// TypeSchema describes values of a type as people read and, given, as they
 // write them: a flag may then be its word too.
 // The schema is the caller's to change. A type without a schema of its own gives an empty one, which allows all.
 func TypeSchema(t model.Type, given bool) object {
@@ -96,7 +96,7 @@ func Document(doc map[string]any, about string, keyed bool) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// problemTexts are the statuses of what goes wrong, and what each says.
+// problemTexts are the statuses of problems, and the text of each.
 var problemTexts = map[int]string{
 	http.StatusBadRequest:            "The request is not one: no JSON, or a header, a parameter or a cursor that is wrong.",
 	http.StatusUnauthorized:          "A key is needed.",
@@ -257,7 +257,7 @@ func (d *Description) row(m *model.Model, e *model.Entity) object {
 }
 
 // RowProperties are the schemas of the attributes of an entity's rows as they are answered:
-// what is declared, what is derived, and the names that only the key holds.
+// declared and derived attributes, and the names that only the key holds.
 // An attribute that the model hides is not among them.
 func RowProperties(e *model.Entity) map[string]any {
 	props := object{}
@@ -274,7 +274,7 @@ func RowProperties(e *model.Entity) map[string]any {
 		}
 		s := TypeSchema(a.Type, false)
 		if a.Type == model.TypeTime {
-			delete(s, "format") // a row that others wrote has what they wrote
+			delete(s, "format") // a row that others wrote is as they wrote it
 		}
 		if a.Computed != nil {
 			s["readOnly"] = true

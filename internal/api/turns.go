@@ -11,7 +11,7 @@ import (
 
 // turns are so many of something that askers hold for a while: each asker half of them
 // at the most, so that one leaves some to others. Those who wait are served in order,
-// but for those who hold what they may.
+// but for those who hold all that they may.
 // It may be used by many goroutines.
 type turns struct {
 	wait time.Duration // how long one is waited for
@@ -36,7 +36,7 @@ func newTurns(n int, wait time.Duration) *turns {
 }
 
 // take reports whether the asker has n turns now, of no more than its share. An asker that has them gives them back.
-// It returns false after t.wait, or when ctx is done. What is free is given also if ctx is done already.
+// It returns false after t.wait, or when ctx is done. Free turns are given also if ctx is done already.
 func (t *turns) take(ctx context.Context, who web.Asker, n int) bool {
 	t.mu.Lock()
 	w := &waiter{who: who, n: n, ready: make(chan struct{})}
@@ -63,7 +63,7 @@ func (t *turns) give(who web.Asker, n int) {
 	t.hand()
 }
 
-// hand gives what is free to those who wait. mu is held.
+// hand gives free turns to those who wait. mu is held.
 func (t *turns) hand() {
 	left := t.waiting[:0]
 	for i, w := range t.waiting {

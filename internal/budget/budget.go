@@ -1,4 +1,4 @@
-// Package budget counts the units that a program uses on each table, by what they are used for, and holds a program to
+// Package budget counts the units that a program uses on each table, by purpose, and holds a program to
 // a number of write units in a second.
 //
 // The number is that of a table, for all programs together. A program gets an equal share: its
@@ -29,7 +29,7 @@ type Writes struct {
 	again  map[Cause]int64
 }
 
-// table is one table. left may be below 0, which is a debt: what a write costs is known
+// table is one table. left may be below 0, which is a debt: the cost of a write is known
 // afterwards.
 type table struct {
 	among, left float64
@@ -39,7 +39,7 @@ type table struct {
 	waited      time.Duration
 }
 
-// Use is what a program has used of a table since it started.
+// Use is the units that a program has used of a table since it started.
 type Use struct {
 	Table     string
 	Units     float64 // write units
@@ -81,7 +81,7 @@ func (w *Writes) Share(tables []string, among int) {
 	w.shared = make(chan struct{})
 }
 
-// refill adds to a table what it got since it was filled last. What is not used within a tenth of
+// refill adds to a table the units that it got since it was filled last. Units that are not used within a tenth of
 // a second is lost, so that no burst follows a pause. w.mu is locked.
 func (w *Writes) refill(t *table) {
 	now := w.now()
@@ -93,7 +93,7 @@ func (w *Writes) refill(t *table) {
 }
 
 // Await waits until the program has no debt on the tables, or until ctx is done, whose error it returns.
-// It takes nothing: a caller that writes says afterwards what that took. So several that wait may go on
+// It takes nothing: a caller that writes says afterwards what that cost. So several that wait may go on
 // together, and the debt that they make is paid before the next write. Our own table has no budget.
 func (w *Writes) Await(ctx context.Context, tables ...string) error {
 	if w == nil || w.units <= 0 {
@@ -149,7 +149,7 @@ func (w *Writes) noteDelay(name string, d time.Duration) {
 	w.of(name).waited += d
 }
 
-// Spent counts what a write has cost.
+// Spent counts the cost of a write.
 func (w *Writes) Spent(ctx context.Context, name string, units float64) {
 	if w == nil {
 		return
@@ -164,7 +164,7 @@ func (w *Writes) Spent(ctx context.Context, name string, units float64) {
 	t.used[purposeOf(ctx)] = is
 }
 
-// Read counts what a read has cost. Reads have no limit.
+// Read counts the cost of a read. Reads have no limit.
 func (w *Writes) Read(ctx context.Context, name string, units float64) {
 	if w == nil {
 		return
@@ -231,10 +231,10 @@ func (w *Writes) Uses() (out []Use) {
 	return out
 }
 
-// Purpose is what units are used for.
+// Purpose is the work that units are used for.
 type Purpose string
 
-// The purposes. Other is what has none: commands, queries, starts.
+// The purposes. Other is all the rest: commands, queries, starts.
 const (
 	Rows  Purpose = "rows"  // records are applied to rows
 	Lease Purpose = "lease" // shards are shared with other processes

@@ -14,16 +14,16 @@ import (
 )
 
 // A dry run builds nothing, so a pass that comes behind that of copies would read the copies as they are
-// now. What is here gives it the copies as they will be: each source row tells those that are made from it.
+// now. This file gives it the copies as they will be: each source row tells those that are made from it.
 
-// asBuilt is what a pass of a dry run takes for the rows of some rules.
+// asBuilt stands for the rows of some rules in a pass of a dry run.
 type asBuilt struct {
 	rules  []*model.RowRule // whose copies it reads, or copies of these
-	plain  *runner.Runner   // reads what a build does not, uncounted
+	plain  *runner.Runner   // reads rows that a build does not, uncounted
 	makers []*store.Table   // with source rows of the rules, where the pass reads none of the table
 }
 
-// asBuilt returns what a pass takes in place of copies, nil if it reads none. A build in place that has come to a level reads the
+// asBuilt returns the rows that a pass takes in place of copies, nil if it reads none. A build in place that has come to a level reads the
 // copies of the levels before.
 func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 	a, levels, reads := &asBuilt{plain: plain}, madeLevels(plain.Model), false
@@ -44,7 +44,7 @@ func (p *pass) asBuilt(plain *runner.Runner) *asBuilt {
 	return a
 }
 
-// readsTable reports whether the pass reads a table, and not only what is made of its rows.
+// readsTable reports whether the pass reads a table, and not only the rows that are made of its rows.
 func (p *pass) readsTable(t *store.Table) bool {
 	is := func(of *store.Table) bool { return of.Name == t.Name }
 	return slices.ContainsFunc(p.tables, is) && (p.made == nil || !slices.ContainsFunc(p.made.makers, is))
@@ -103,7 +103,7 @@ func (s *segment) asMade(ctx context.Context, t *store.Table, changes []projecti
 	return out, nil
 }
 
-// growth is by how much a dry run makes tables larger, by their names. A scan of a later round reads that too. What a scan of the
+// growth is by how much a dry run makes tables larger, by their names. A scan of a later round reads that too. The rows of a scan of the
 // same round reads depends on where the rows come.
 type growth map[string]Progress
 
@@ -131,7 +131,7 @@ func (b *Builder) noteGrowth(table string, was, is value.Item) {
 	b.meter.grown[table] = sum
 }
 
-// addGrown counts what the scans of a round of a dry run read of the rows that rounds before it make.
+// addGrown counts how much the scans of a round of a dry run read of the rows that rounds before it make.
 func (b *Builder) addGrown(before growth, ps []*pass) {
 	met := map[string]bool{}
 	for _, p := range ps {
@@ -140,7 +140,7 @@ func (b *Builder) addGrown(before growth, ps []*pass) {
 		}
 		for _, t := range p.tables {
 			more := before[t.Name]
-			if p.build.Entity == model.BuildInPlace { // each such pass reads what it compares
+			if p.build.Entity == model.BuildInPlace { // each such pass reads the rows that it compares
 				b.addProgress(Progress{Reads: more.Reads})
 			}
 			if more.Reads = 0; p.readsTable(t) && !met[t.Name] {

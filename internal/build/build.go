@@ -1,17 +1,17 @@
 // Package build derives state from existing rows, beside the live stream: for a first start
 // on tables that have rows, for a definition that was added or changed, after a gap. It fills
 // a new generation of ledgers, sets, facts and lists of subscribers (package owntable,
-// build.go), which readers do not see until it is complete. Rows that rules make, and what
+// build.go), which readers do not see until it is complete. Rows that rules make, and the rows
 // they follow, are made right in place (inplace.go). History is in no row: it is complete
 // from when its derivation began.
 //
 //	building   The build was announced. From the next batch on, consumers count each
 //	           record in the new ledgers by contribution (package contribution). The
-//	           builder scans the source rows and puts what has no mark yet.
+//	           builder scans the source rows and puts the contributions that have no mark yet.
 //	showing    The scan is over: the ledgers are complete, and consumers show them. The
 //	           builder scans the target rows and shows their ledgers.
 //	live       All targets show the new ledgers.
-//	verified   The audit, at least a day later, has put right what a function counted that
+//	verified   The audit, at least a day later, has put right the rows that a function counted and
 //	           was invoked before the announcement, and has read every row and mark again.
 //	           Where processes read the streams, the ledgers then go over from marks to
 //	           positions, shard by shard, and the marks are removed (handover.go).
@@ -20,8 +20,8 @@
 // may run: the next one takes the segments over, which fences the one before.
 //
 // build.go has the states of a build, rounds.go how builds share scans, pass.go how a table is read in segments that any builder
-// can take over, inplace.go what has no ledgers, handover.go what comes after the audit,
-// prune.go and removal.go what is removed in the end. meter.go counts units and keeps to the
+// can take over, inplace.go the derivations without ledgers, handover.go the steps after the audit,
+// prune.go and removal.go the removal in the end. meter.go counts units and keeps to the
 // budget; a dry run goes through the same passes and writes nothing.
 package build
 
@@ -53,14 +53,14 @@ const defaultSegments = 8
 // A Builder works for one goroutine at a time. Other builders, of other processes too, may work at the same builds.
 type Builder struct {
 	Runner *runner.Runner
-	// Contributions returns what a row of an entity adds to tallies of another.
+	// Contributions returns the amounts that a row of an entity adds to tallies of another.
 	Contributions func(of []*model.Tally, is *model.Entity, row value.Item) (cs []projections.Contribution, unfit []projections.Fault)
-	// Names are what is built, as the model names builds: entities, for all that is derived
+	// Names are the builds to do, as the model names them: entities, for all that is derived
 	// on their rows; model.BuildSubscribers and a rule's name; model.BuildInPlace. They are built side by side,
 	// each when those are live whose rows it reads (model.BuildsBefore).
 	Names    []string
-	Again    bool      // builds also what is live by the model's definitions
-	Asked    time.Time // with Again, also what was announced before it and is not audited yet
+	Again    bool      // builds derivations too that are live by the model's definitions
+	Asked    time.Time // with Again, also the builds that were announced before it and are not audited yet
 	Segments int       // 0 is defaultSegments
 	Budget   int       // write units in a second; 0 for no limit
 	// Wait waits for a while, or until the context ends; nil is a timer.
@@ -75,7 +75,7 @@ type Builder struct {
 	held   map[store.Ref]owntable.SegmentRow // of the segments that it has taken and not released
 }
 
-// Progress is what a builder has done since it began.
+// Progress counts the work of a builder since it began.
 type Progress struct {
 	Rows    int64 // rows and marks read
 	Targets int64 // target rows shown
@@ -84,11 +84,11 @@ type Progress struct {
 	Unfit   int64 // rows that a derivation cannot use
 	Left    int64 // things that differ and that a build cannot put right
 	Orphans int64 // rows that weir made, it seems, at keys that the model does not have
-	Reads   int64 // read units, by the documented rules; of an estimate, what it need not read itself is counted too
+	Reads   int64 // read units, by the documented rules; an estimate also counts the reads that it need not do itself
 	Bytes   int64 // of an estimate: of the rows that a build writes, and then scans
 }
 
-// addUp adds what else was done.
+// addUp adds other work.
 func (p *Progress) addUp(o Progress) {
 	p.Rows += o.Rows
 	p.Targets += o.Targets
@@ -107,17 +107,17 @@ func (p Progress) ReadUnits() int64 {
 	return (p.Bytes+store.ReadUnitBytes-1)/store.ReadUnitBytes + p.Reads
 }
 
-// Price returns what the work costs, in dollars on demand in us-east-1.
+// Price returns the price of the work, in dollars on demand in us-east-1.
 func (p Progress) Price() float64 {
 	return deploy.Price(float64(p.Units), float64(p.ReadUnits()))
 }
 
-// Estimate reads all that builds read until what they build is live, and returns what they
+// Estimate reads all that builds read until they are live, and returns the work that they
 // would do, from their beginning. It writes nothing.
-// It reads every source row, so it costs the read units of a build. Of what reads copies that are built too, it takes the
+// It reads every source row, so it costs the read units of a build. Of derivations that read copies which are built too, it takes the
 // copies as they will be (asBuilt).
 func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
-	plain := b.Runner // what it reads to know copies is no part of a build
+	plain := b.Runner // the reads that find out the copies are no part of a build
 	b.countReads()
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -144,7 +144,8 @@ func (b *Builder) Estimate(ctx context.Context) (Progress, error) {
 	return b.Done(), err
 }
 
-// Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these builds.
+// Rebuilds returns the derivations, sorted, that are not live by the program's definition and that the builds are of, or all of these
+// builds.
 func (b *Builder) Rebuilds(ctx context.Context) (names []string, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	names = seq.Flat(b.Names, func(name string) []string { return b.Runner.Catalog.Program().NotLive(row, name, b.Again) })
@@ -152,7 +153,7 @@ func (b *Builder) Rebuilds(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Status is what became of one entity.
+// Status is the outcome for one entity.
 type Status struct {
 	Entity  string
 	State   owntable.BuildState
@@ -166,7 +167,7 @@ var (
 	ErrNone = errors.New("there is no build to abort")
 )
 
-// The passes, as segments name them. What a name means never changes: a builder may go on with the pass of an earlier program. A
+// The passes, as segments name them. The meaning of a name never changes: a builder may go on with the pass of an earlier program. A
 // pass that reads or does something else gets another name.
 const (
 	passRows   = "rows"
@@ -176,7 +177,7 @@ const (
 	passValues = "values" // of a build in place, as passOwn; passRows is between them
 	passOwn    = "own"
 
-	audited = " audited" // ends the names of the passes that show what was audited
+	audited = " audited" // ends the names of the passes that show audited values
 	again   = " again"   // ends the names of a build in place that are of its audit
 )
 
@@ -186,7 +187,7 @@ const attempts = 50
 // Run announces a build of each entity that needs one, goes on with those that have begun,
 // and audits those that can be audited. Call it again after an interruption, and for the
 // audit. It returns nothing if there is nothing to do. The error wraps catalog.ErrRefused
-// if the program could not derive what it built. A build that is too old, ErrOld, or that another builder has taken over,
+// if the program could not derive these. A build that is too old, ErrOld, or that another builder has taken over,
 // runner.ErrLost, ends alone, and the others are in the result.
 func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	b.countReads()
@@ -213,8 +214,8 @@ func (b *Builder) Run(ctx context.Context) (out []Status, err error) {
 	return out, errors.Join(append(errs, err)...)
 }
 
-// Retire notes that the model no longer has what the builder's program does not derive, and returns the names of that. Rows
-// keep what it has shown. Dead letters that only said that it cannot be shown are deleted (SettleRetired). What building says
+// Retire notes that the model no longer has the derivations that the builder's program lacks, and returns their names. Rows
+// keep the values. Dead letters that only said that a value cannot be shown are deleted (SettleRetired). What building says
 // is as for catalog.Program.Retire.
 func (b *Builder) Retire(ctx context.Context, building bool) (retired []string, err error) {
 	retired, err = b.Runner.Catalog.Retire(ctx, building)
@@ -227,7 +228,7 @@ func (b *Builder) Retire(ctx context.Context, building bool) (retired []string, 
 // lately is for how long after its retirement the letters of a derivation are settled.
 const lately = 24 * time.Hour
 
-// SettleRetired deletes the dead letters which say that what was retired lately cannot be shown. Retire does so, too: call this
+// SettleRetired deletes the dead letters which say that a value cannot be shown that was retired lately. Retire does so, too: call this
 // where a program that retired may have ended before it had.
 func (b *Builder) SettleRetired(ctx context.Context) error {
 	row, err := b.Runner.Catalog.Row(ctx)

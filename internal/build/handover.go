@@ -19,7 +19,7 @@ import (
 // passUnmark is the pass that removes the marks of a build that has handed over.
 const passUnmark = "unmark"
 
-// presentMoment is the present time by the store's clock, with what has a position by now.
+// presentMoment is the present time by the store's clock, with all that has a position by now.
 func (b *Builder) presentMoment() catalog.Moment {
 	return catalog.Moment{Time: b.Runner.Now(), Given: b.Runner.Store.Tip().Given}
 }

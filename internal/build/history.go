@@ -14,9 +14,9 @@ import (
 	"weir/internal/projections/kinds"
 )
 
-// History is in no row, so no build makes it. Recordings of the stream have what was written before weir began to
+// History is in no row, so no build makes it. Recordings of the stream have the changes that were written before weir began to
 // keep it. An entry has the same key whether it is made of the stream or of its recording: where there is one it
-// stays, so recordings may overlap with each other and with what weir has read, and may be given again.
+// stays, so recordings may overlap with each other and with the records that weir has read, and may be given again.
 
 // Recording puts the entries of histories that recordings of the stream lead to. It belongs to one goroutine.
 type Recording struct {
@@ -29,7 +29,7 @@ type Recording struct {
 	From, To time.Time            // of the records, as far as they have a time
 }
 
-// Recorded is what became of the entries of one history.
+// Recorded counts the entries of one history by their outcome.
 type Recorded struct {
 	Put   int64     // that were put, or with Dry would be
 	There int64     // that were there before
@@ -75,7 +75,7 @@ func (x *Recording) OfMade() (names []string) {
 }
 
 // Begin has readers keep the histories from now on, if they do not yet, so that nothing is missing between the
-// recordings and what weir reads. The error wraps catalog.ErrRefused if the program could not derive the model then.
+// recordings and the records that weir reads. The error wraps catalog.ErrRefused if the program could not derive the model then.
 func (x *Recording) Begin(ctx context.Context) error {
 	b := x.b
 	if !x.Dry {

@@ -22,11 +22,11 @@ import (
 // compares every row with its source, and corrects it
 // (runner.Fix): a row keeps the position that it has; where there is neither a row nor a
 // tombstone, it gets one that is below all changes that are still to come. Later changes
-// win, and what readers see is a row as it was or as it is right. Every write is in a
+// win, and readers see a row as it was or as it is right. Every write is in a
 // transaction with the fence of the builder's segment.
 
-// inPlace returns the passes that compare and correct: first the values that rows follow, then the rows, then what the rows
-// show of the values. What is made of rows that rules make comes after these, with passes of its own over their tables.
+// inPlace returns the passes that compare and correct: first the values that rows follow, then the rows, then the values that rows
+// show of these. Derivations of rows that rules make come after these, with passes of their own over their tables.
 func (b *Builder) inPlace(is owntable.Build, again string) (ps []*pass) {
 	m, levels, own := b.Runner.Model, madeLevels(b.Runner.Model), owntable.Table()
 	for n := range slices.Max(append(slices.Collect(maps.Values(levels)), 1)) {
@@ -88,7 +88,7 @@ func madeLevels(m *model.Model) map[*model.Entity]int {
 // compareAtOnce is how many rows are compared at a time.
 const compareAtOnce = 200
 
-// comparePass is a pass that compares rows and corrects what differs, in some stages.
+// comparePass is a pass that compares rows and corrects differences, in some stages.
 func (b *Builder) comparePass(is owntable.Build, name string, tables []*store.Table, stages ...runner.FixPhase) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: tables}
 	p.take = func(_ context.Context, s *segment, _ *store.Table, c *projections.Change) error {
@@ -123,9 +123,9 @@ func isOrphan(c *projections.Change) bool {
 	})
 }
 
-// correctRows compares what rows lead to, and corrects what differs, stage by stage. The fixes of one stage come before those of the
-// next, because later ones read what earlier ones wrote. All rows that the fixes of a stage compare are read at once, and again
-// after a correction. Comparing again what a crashed builder has compared finds nothing to do.
+// correctRows compares the values that rows lead to, and corrects differences, stage by stage. The fixes of one stage come before those
+// of the next, because later ones read the writes of earlier ones. All rows that the fixes of a stage compare are read at once, and again
+// after a correction. Comparing again the rows that a crashed builder has compared finds nothing to do.
 func (s *segment) correctRows(ctx context.Context, changes []projections.Change, stages []runner.FixPhase) error {
 	r, m := s.meteredRunner(true)
 	known := map[string]value.Item{} // the rows as they were read, by owntable.RowText
@@ -201,7 +201,7 @@ func (p *pass) madeBefore(f runner.Fix) bool {
 	return rule != nil && len(rule.Keep) == 0 && p.levels[rule.Into] <= p.level
 }
 
-// readFor reads what fixes compare and is not known yet.
+// readFor reads the rows that fixes compare and that are not known yet.
 func (s *segment) readFor(ctx context.Context, m *metered, fixes []runner.Fix, known map[string]value.Item) error {
 	var refs []store.Ref
 	for _, f := range fixes {
@@ -231,7 +231,7 @@ func rowsOf(m *model.Model, f runner.Fix, known map[string]value.Item) (rows []v
 // fixTries is how often a thing is corrected that others write meanwhile.
 const fixTries = 50
 
-// applyFix corrects one thing. What cannot be corrected is left, and counted: verify says what it
+// applyFix corrects one thing. A row that cannot be corrected is left, and counted: verify says what it
 // is.
 func (s *segment) applyFix(ctx context.Context, r *runner.Runner, f runner.Fix) error {
 	for range fixTries {

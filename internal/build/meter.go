@@ -14,19 +14,19 @@ import (
 	"weir/internal/value"
 )
 
-// meter counts what a builder does, and holds it to its budget.
+// meter counts the work of a builder, and holds it to its budget.
 type meter struct {
 	mu   sync.Mutex
 	done Progress
-	told Progress  // what of done the rows of segments have
+	told Progress  // the part of done that the rows of segments have
 	free time.Time // until when the budget is spent
-	on   sync.Once // the builder's store counts what it reads
+	on   sync.Once // the builder's store counts its reads
 
 	grown growth // of a dry run
 }
 
-// countReads makes the builder count what it reads from now on, each read that its runner does: what
-// a kind reads to put something, and what is read again after a conflict, is known only here. It
+// countReads makes the builder count its reads from now on, each read that its runner does: a read by which
+// a kind puts something, and one that is repeated after a conflict, are known only here. It
 // replaces the builder's runner, so all that may be called side by side calls it first.
 func (b *Builder) countReads() {
 	b.meter.on.Do(func() {
@@ -36,7 +36,7 @@ func (b *Builder) countReads() {
 	})
 }
 
-// counted is a store that counts what is read for a builder.
+// counted is a store that counts the reads of a builder.
 type counted struct {
 	store.Store
 	b *Builder
@@ -115,20 +115,20 @@ func (b *Builder) waitFor(ctx context.Context, d time.Duration) error {
 	return parallel.Sleep(ctx, d)
 }
 
-// Done returns what the builder has done since it began.
+// Done returns the work that the builder has done since it began.
 func (b *Builder) Done() Progress {
 	b.meter.mu.Lock()
 	defer b.meter.mu.Unlock()
 	return b.meter.done
 }
 
-// metered is a store that spends the units of what a segment writes through it. Of a dry run, it writes nothing, and keeps the
-// rows as they would be for what is read later.
+// metered is a store that spends the units of a segment's writes through it. Of a dry run, it writes nothing, and keeps the
+// rows as they would be for later reads.
 type metered struct {
 	store.Store
 	s      *segment
 	fences bool                  // each write is in a transaction with the segment's fence
-	read   map[string]value.Item // the rows that were read, by owntable.RowText: what is written costs as much as these
+	read   map[string]value.Item // the rows that were read, by owntable.RowText: a write costs as much as these
 	made   map[string]value.Item // the rows as a dry run has written them
 }
 
@@ -139,7 +139,7 @@ func (s *segment) meteredRunner(fences bool) (*runner.Runner, *metered) {
 	return &r, m
 }
 
-// Get remembers what it returns.
+// Get remembers the rows that it returns.
 func (m *metered) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	rows, err := m.Store.Get(ctx, refs)
 	for i := range rows {

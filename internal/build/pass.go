@@ -24,18 +24,18 @@ import (
 
 // pass reads tables once, in segments at the same time. Each segment is a row of our table:
 // its fence, and how far it is. A pass that was begun before goes on with its segments.
-// It is safe to repeat from any point: what take collects is put on condition that it is not there yet.
+// It is safe to repeat from any point: each write has the condition that it was not done yet.
 type pass struct {
 	*Builder
 	build  owntable.Build
 	name   string
-	dry    bool // counts what it would do, and writes nothing
+	dry    bool // counts the writes that it would do, and does none
 	tables []*store.Table
 	level  int                   // of a build in place, how many levels of copies come before it
 	levels map[*model.Entity]int // of a build in place (madeLevels)
 	made   *asBuilt              // of a dry run, the copies as a build before this one makes them; nil takes those that there are
-	// take takes in a row, as the change that inserting it would be. done does what was taken in, with the fence for transactions.
-	// A segment's calls come one after another; of has what the segment has taken in.
+	// take takes in a row, as the change that inserting it would be. done does the work that was taken in, with the fence for transactions.
+	// A segment's calls come one after another; of has the rows that the segment has taken in.
 	take func(ctx context.Context, s *segment, table *store.Table, c *projections.Change) error
 	done func(ctx context.Context, s *segment) error
 
@@ -122,7 +122,7 @@ func (p *pass) segmentCount(ctx context.Context) (int, error) {
 	return segmentsIn(&is)
 }
 
-// planOf is what a row of a segment says of its pass: into how many segments it divides which tables.
+// planOf is the text in a segment's row about its pass: into how many segments it divides which tables.
 func (p *pass) planOf(segments int) string {
 	return fmt.Sprint(segments, " ", strings.Join(seq.Map(p.tables, func(t *store.Table) string { return t.Name }), " "))
 }
@@ -176,7 +176,7 @@ func (b *Builder) Release(ctx context.Context) error {
 
 // takeSegment takes a segment. Its row says afterwards how far the pass is.
 // Taking it makes the fence of the builder that had it fail, in every transaction that it still
-// sends. Nothing that it has put is lost: the cursor in the row is never ahead of what was put.
+// sends. No write of it is lost: the cursor in the row is never ahead of the writes.
 func (s *segment) takeSegment(ctx context.Context) error {
 	for range attempts {
 		rows, err := s.Runner.Get(ctx, []store.Ref{s.at})
@@ -212,8 +212,8 @@ func (s *segment) takeSegment(ctx context.Context) error {
 	return fmt.Errorf("segment %d is taken by others all the time", s.number)
 }
 
-// removeIfAborted removes the row of a segment that was just made, if the build was aborted before: what an abort removes is decided after
-// the catalog says so, and a row that is made later would stay, and be a fence for what is put. The error wraps ErrLost then.
+// removeIfAborted removes the row of a segment that was just made, if the build was aborted before: an abort decides on rows to remove
+// after the catalog says so, and a row that is made later would stay, and be a fence for writes. The error wraps ErrLost then.
 func (s *segment) removeIfAborted(ctx context.Context, made owntable.SegmentRow) error {
 	row, err := s.Runner.Catalog.Row(ctx)
 	counts := func(b owntable.Build) bool {
@@ -236,7 +236,7 @@ func sizeOf(rows []value.Item) (n int) {
 	return n
 }
 
-// flushAndSave does what was taken in and then saves how far the segment is. A crash in between
+// flushAndSave does the work that was taken in and then saves how far the segment is. A crash in between
 // repeats it, which changes nothing.
 func (s *segment) flushAndSave(ctx context.Context) error {
 	s.saved = s.row.Rows
@@ -260,13 +260,13 @@ func (s *segment) flushAndSave(ctx context.Context) error {
 	return err
 }
 
-// forgetGathered forgets what was gathered: it was written, or the pass has ended and reads it again.
+// forgetGathered forgets all that was gathered: it was written, or the pass has ended and reads it again.
 func (s *segment) forgetGathered() {
 	s.targets, s.facts, s.changes, s.gone, s.held = map[string]*runner.ReadTarget{}, nil, nil, nil, 0
 }
 
-// estimateFlush counts what flush would do, by doing it in a metered store that writes nothing. What a pass would show, it does not
-// know yet, and counts. It reads no marks, so it counts as if nothing had been put before.
+// estimateFlush counts the work of flush, by doing it in a metered store that writes nothing. The values that a pass would show, it does
+// not know yet, and counts. It reads no marks, so it counts as if nothing had been put before.
 func (s *segment) estimateFlush(ctx context.Context) error {
 	e := s.Runner.Model.Entity(s.build.Entity)
 	p := Progress{Units: 1}
@@ -287,7 +287,7 @@ func (s *segment) estimateFlush(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// keepContribution collects what a row adds to a target.
+// keepContribution collects the amounts that a row adds to a target.
 // s.held counts the rows that are kept.
 func (s *segment) keepContribution(target store.Ref, row runner.ReadRow) {
 	name := owntable.RowText(target)
@@ -300,7 +300,7 @@ func (s *segment) keepContribution(target store.Ref, row runner.ReadRow) {
 	s.held++
 }
 
-// putContributions puts what was collected, target by target.
+// putContributions puts the collected amounts, target by target.
 // A piece is put in one transaction with the fence. Facts come first.
 func (s *segment) putContributions(ctx context.Context) error {
 	r, m := s.meteredRunner(false)
@@ -336,7 +336,7 @@ func (s *segment) putContributions(ctx context.Context) error {
 	return nil
 }
 
-// plannedTransactions returns what the segment will put, as it will be written.
+// plannedTransactions returns the puts of the segment, as they will be written.
 // Targets are in the order of their names, so the same rows give the same pieces.
 func (s *segment) plannedTransactions() [][]runner.ReadTarget {
 	if len(s.targets) == 0 {
@@ -390,7 +390,7 @@ func (b *Builder) auditPasses(is owntable.Build) []*pass {
 	return append([]*pass{b.auditPass(is)}, b.shownPasses(is, audited)...)
 }
 
-// fillPass is the pass that puts what source rows lead to and was not put.
+// fillPass is the pass that puts the amounts of source rows that were not put.
 func (b *Builder) fillPass(is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: b.sourceTables(is.Entity)}
 	e, in := b.Runner.Model.Entity(is.Entity), b.Runner.ForGeneration(is)
@@ -429,7 +429,7 @@ func (b *Builder) asInsertion(t *store.Table, row value.Item) (projections.Chang
 	return projections.Change{Table: mt, Row: store.Ref{Table: t.Name, Key: key}, New: row, Is: mt.Classify(row)}, nil
 }
 
-// sourceTables are the tables of the rows from which what has a name is derived.
+// sourceTables are the tables of the rows from which the derivations of a name come.
 // A table is in it once, in the order of the model, also if several entities in it are read.
 func (b *Builder) sourceTables(name string) (out []*store.Table) {
 	if name == model.BuildInPlace {
@@ -443,7 +443,7 @@ func (b *Builder) sourceTables(name string) (out []*store.Table) {
 	return out
 }
 
-// readsEntity reports whether what has a name is derived from the rows of an entity.
+// readsEntity reports whether the derivations of a name come from the rows of an entity.
 func readsEntity(name string, e *model.Entity) bool {
 	return slices.ContainsFunc(e.Sources, func(s *model.Source) bool { return s.Tally.Target.Name == name }) ||
 		slices.ContainsFunc(e.Stages, func(st *model.Stage) bool { return st.Status.Target.Name == name }) ||
@@ -482,7 +482,7 @@ func (b *Builder) showNodes(e *model.Entity, is owntable.Build, name string) *pa
 }
 
 // showPass is the pass that shows the ledgers of the targets that there are. The ledgers tell which
-// targets a group should have, and what none of their targets could show: those may not exist.
+// targets a group should have, and values that none of their targets could show: those may not exist.
 func (b *Builder) showPass(e *model.Entity, is owntable.Build, name string) *pass {
 	p := &pass{Builder: b, build: is, name: name, tables: []*store.Table{&e.Table.Table}}
 	own := owntable.Table()
@@ -577,7 +577,7 @@ func (b *Builder) targetOf(e *model.Entity, is owntable.Build, row value.Item) (
 	return target, !told, nil
 }
 
-// auditPass is the pass that puts what source rows lead to and was not put, and then compares each mark, and each row that a source
+// auditPass is the pass that puts the amounts of source rows that were not put, and then compares each mark, and each row that a source
 // row holds, with its source row, which is read after it.
 func (b *Builder) auditPass(is owntable.Build) *pass {
 	own := owntable.Table()
@@ -614,8 +614,8 @@ func (b *Builder) auditPass(is owntable.Build) *pass {
 	return p
 }
 
-// auditMark reads the row of a mark, and collects what the mark must become.
-// The row is read after its mark, so it shows at least what the mark has counted. A row that is
+// auditMark reads the row of a mark, and collects the new state of the mark.
+// The row is read after its mark, so it shows at least as much as the mark has counted. A row that is
 // gone contributes nothing.
 func (s *segment) auditMark(ctx context.Context, e *model.Entity, mark owntable.Contribution) error {
 	from, to := s.Runner.Model.Table(mark.Source.Table), s.Runner.Model.Table(mark.Target.Table)

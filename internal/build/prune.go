@@ -18,7 +18,7 @@ import (
 // was received before.
 const InUse = time.Hour
 
-// Pruned says what became of ledgers that rows no longer show.
+// Pruned says how many ledgers are gone that rows no longer show.
 type Pruned struct {
 	Entity     string // of the targets
 	Generation int64  // 1 is that of the ledgers that no build made
@@ -27,7 +27,7 @@ type Pruned struct {
 
 // Prune removes ledgers, marks and dead letters of generations that were replaced, and the
 // ledgers that no build made of entities that were built, and the marks of builds that have
-// handed over; and all generations of what is retired. After a crash, call it again.
+// handed over; and all generations of retired derivations. After a crash, call it again.
 func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err error) {
 	row, err := b.Runner.Catalog.Row(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (b *Builder) Prune(ctx context.Context) (out []Pruned, removed int, err err
 	first := map[string]bool{} // entities whose first ledgers go
 	for _, is := range row.Builds {
 		switch p := (Pruned{is.Entity, is.Generation, ""}); {
-		case !slices.Contains(b.Names, is.Entity) && b.Runner.Model.CanBuild(is.Entity): // others are of what is retired
+		case !slices.Contains(b.Names, is.Entity) && b.Runner.Model.CanBuild(is.Entity): // others are of retired derivations
 		case is.State == owntable.BuildDropped:
 			if p.Why = b.inUse(is); p.Why == "" {
 				gone = append(gone, is)
@@ -70,7 +70,7 @@ func (b *Builder) inUse(is owntable.Build) string {
 	return ""
 }
 
-// firstRows returns a function that reports whether a partition is of what no build made, and
+// firstRows returns a function that reports whether a partition is of a generation that no build made, and
 // a build of one of the names has replaced: ledgers, sets, facts and lists.
 func (b *Builder) firstRows(of map[string]bool) func(partition string) bool {
 	m, all := b.Runner.Model, true

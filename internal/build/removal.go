@@ -18,22 +18,22 @@ import (
 	"weir/internal/value"
 )
 
-// What a retired derivation has shown stays in the rows until its removal is asked for. The catalog has a footprint of
+// The values of a retired derivation stay in the rows until their removal is asked for. The catalog has a footprint of
 // each definition that was live, which says on which rows that is, and which attributes; no model file is needed.
 //
 // A removal scans the tables and writes row by row, on condition that the row is as it was read. It keeps no notes while it
 // works: after a crash, call it again. It may run beside programs of the model.
 
-// Removal removes what retired derivations have shown, and what a definition has shown that another one has replaced.
+// Removal removes the values of retired derivations, and those of a definition that another one has replaced.
 // Its creator sets the fields once.
 type Removal struct {
 	*Builder
 	Only []string // these derivations; without any, all that are retired but history
-	Dry  bool     // writes nothing, and counts what it would write
+	Dry  bool     // writes nothing, and counts the writes
 
 	each []*Removed
 	gone []*going
-	kept []owntable.Footprint // what does not go
+	kept []owntable.Footprint // derivations that stay
 	read owntable.CatalogRow  // by which it was decided
 }
 
@@ -43,7 +43,7 @@ type going struct {
 	of *Removed
 }
 
-// Removed says what becomes of the values of a derivation.
+// Removed describes the values of one derivation that go.
 type Removed struct {
 	Derivation string
 	Rows       int64    // that have them, of those that the removal has done
@@ -58,13 +58,13 @@ const examples = 3
 
 // The errors of a removal.
 var (
-	// ErrEarlier: the model is not the one of today, or never had what is to be removed.
+	// ErrEarlier: the model is not the one of today, or never had the derivations that are to go.
 	ErrEarlier = errors.New("the model does not fit")
-	// ErrDerived: something of what goes is derived again.
+	// ErrDerived: a derivation that is to go is derived again.
 	ErrDerived = errors.New("the model is derived")
 )
 
-// Begin decides what goes. It reads the catalog, and returns one Removed for each derivation that is retired or named,
+// Begin decides which values go. It reads the catalog, and returns one Removed for each derivation that is retired or named,
 // sorted. They belong to the removal until Run has returned, which counts in them. Nothing is written. An error that
 // wraps ErrEarlier is the caller's mistake.
 func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
@@ -94,12 +94,12 @@ func (x *Removal) Begin(ctx context.Context) (_ []*Removed, err error) {
 	by := map[string]*Removed{}
 	for _, f := range prints {
 		is := x.read.Derivations[f.Name]
-		rule, _, _ := strings.Cut(f.Name, ".") // what follows on rows goes with them
+		rule, _, _ := strings.Cut(f.Name, ".") // the derivations that follow on rows go with them
 		named := slices.Contains(x.Only, f.Name) || slices.Contains(x.Only, rule)
 		retired := is.State == owntable.Retired || is.State == ""
 		replaced := !retired && is.Hash != f.Hash && is.State != owntable.Building && is.State != owntable.Unbuilt && !f.History
 		switch {
-		case !f.Removed.IsZero() && !named: // what is named is looked at again
+		case !f.Removed.IsZero() && !named: // the named derivations are looked at again
 			continue
 		case !retired && !replaced, len(x.Only) > 0 && !named:
 			x.kept = append(x.kept, f)
@@ -151,8 +151,8 @@ func historyStays(f *owntable.Footprint, named bool) string {
 	return ""
 }
 
-// whyItStays says why what would go stays: its table is gone, or the model of today has such rows or attributes as the
-// application's, or builds what may take its place. It goes by the shapes of keys, so of two entities whose rows can have
+// whyItStays says why values stay: their table is gone, or the model of today has such rows or attributes as the
+// application's, or builds others in their place. It goes by the shapes of keys, so of two entities whose rows can have
 // one key it takes each for the other.
 func (x *Removal) whyItStays(f *owntable.Footprint) string {
 	m := x.Runner.Model
@@ -181,7 +181,7 @@ func (x *Removal) whyItStays(f *owntable.Footprint) string {
 	return ""
 }
 
-// isShown reports whether what stays shows an attribute on rows of a shape.
+// isShown reports whether a derivation that stays shows an attribute on rows of a shape.
 func (x *Removal) isShown(attr string, meets func(owntable.Shape) bool) bool {
 	return slices.ContainsFunc(x.kept, func(k owntable.Footprint) bool {
 		return slices.Contains(k.Attrs, attr) && slices.ContainsFunc(k.Rows, meets)
@@ -191,12 +191,12 @@ func (x *Removal) isShown(attr string, meets func(owntable.Shape) bool) bool {
 // scanned is how many rows of a page are done at a time.
 const scanned = 100
 
-// Run removes what Begin has decided, and what weir's own table has for it. What Begin returned has
+// Run removes the values that Begin has decided on, and their rows in weir's own table. The list that Begin returned has
 // the rows that were done. It reads all rows of the tables concerned, whatever is left of them, in
 // Segments parts at the same time, and writes within the budget.
 //
-// An error wraps ErrDerived if something of it is derived again meanwhile. After any error, what was
-// removed stays removed.
+// An error wraps ErrDerived if one of them is derived again meanwhile. After any error, the values that were
+// removed stay removed.
 func (x *Removal) Run(ctx context.Context) error {
 	x.countReads()
 	if len(x.gone) == 0 {
@@ -258,7 +258,7 @@ func (x *Removal) scanRows(ctx context.Context, q store.Query, do func([]value.I
 	return nil
 }
 
-// removeFromRows removes what goes from rows of a table. A row that changes meanwhile is read again and decided
+// removeFromRows removes values from the rows of a table. A row that changes meanwhile is read again and decided
 // again, so a write of an application is never undone. A row that changes all the time is an error.
 func (x *Removal) removeFromRows(ctx context.Context, t *store.Table, rows []value.Item) error {
 	for range fixTries {
@@ -294,8 +294,8 @@ func (x *Removal) removeFromRows(ctx context.Context, t *store.Table, rows []val
 	return fmt.Errorf("rows of table %s change all the time; run it again", t.Name)
 }
 
-// rowRemoval returns the write that takes from a row what goes, and of which derivations that is; none if the row stays as it is. A
-// row without Version was put again by another program, and what it has is that program's, but for what weir has
+// rowRemoval returns the write that takes values from a row, and the names of their derivations; none if the row stays as it is. A
+// row without Version was put again by another program, and its values are that program's, but for those that weir has
 // noted in it. A row with something that does not go keeps its Version.
 func (x *Removal) rowRemoval(t *store.Table, row value.Item) (w store.Write, of []*Removed) {
 	key, ok := t.KeyOf(row)
@@ -350,8 +350,8 @@ func (x *Removal) rowRemoval(t *store.Table, row value.Item) (w store.Write, of 
 	return w, of
 }
 
-// takeOff adds to a write what removes attributes from a row, gives an application back what others cover, and removes the
-// Version. A value that the application has written over the shown one stays, and only the note of what is
+// takeOff adds to a write the removal of attributes from a row, gives an application back its own values under them, and removes the
+// Version. A value that the application has written over the shown one stays, and only the note of the value
 // below it goes. The condition is that all of this is as it was read.
 func takeOff(w *store.Write, row value.Item, attrs, covers []string, version bool) {
 	slices.Sort(attrs)
@@ -379,9 +379,9 @@ func takeOff(w *store.Write, row value.Item, attrs, covers []string, version boo
 	w.If = append(w.If, seq.Map(read, func(name string) []store.Test { return []store.Test{store.AsRead(name, row.Get(name))} })...)
 }
 
-// ownsAlone reports whether a row of the own table is of what goes alone: a ledger, or a node of a set, on whose row nothing is
-// counted that stays; the values of a distinct, also beside a ledger that goes on; facts, subscribers and followed
-// values that nothing reads that stays. The row itself may have gone. What a build counts goes with the build.
+// ownsAlone reports whether a row of the own table belongs to these derivations alone: a ledger, or a node of a set, on whose row nothing
+// is counted that stays; the values of a distinct, also beside a ledger that goes on; facts, subscribers and followed
+// values that no remaining derivation reads. The row itself may have gone. The counts of a build go with the build.
 func (x *Removal) ownsAlone(partition, sort string) bool {
 	only := func(is func(f *owntable.Footprint) bool) bool {
 		return slices.ContainsFunc(x.gone, func(g *going) bool { return is(&g.Footprint) }) &&
@@ -436,8 +436,8 @@ func (x *Removal) countKept(r *Removed) {
 }
 
 // writeBudgeted does writes within the budget, if it is no dry run, and calls done for each: it is false for one
-// whose row has changed. It refuses if what goes is not retired any more: the catalog is read after the
-// wait for the budget, so no write is much older than what it was decided by. A dry run counts that
+// whose row has changed. It refuses if the derivations are not retired any more: the catalog is read after the
+// wait for the budget, so no write is much older than the read on which it was decided. A dry run counts that
 // read too.
 func (x *Removal) writeBudgeted(ctx context.Context, ws []store.Write, units int, done func(i int, done bool)) error {
 	if len(ws) == 0 {
@@ -469,7 +469,7 @@ func (x *Removal) writeBudgeted(ctx context.Context, ws []store.Write, units int
 	return nil
 }
 
-// checkStillRetired returns an error if something of what goes is derived again. A build that has read a row
+// checkStillRetired returns an error if one of the derivations is derived again. A build that has read a row
 // before its value was removed would leave the row without it.
 func (x *Removal) checkStillRetired(ctx context.Context) error {
 	row, err := x.Runner.Catalog.Row(ctx)

@@ -241,8 +241,8 @@ func forEach(all []*segment, do func(*segment) error) error {
 	return nil
 }
 
-// runSegments scans what is left of segments of one number, each of another pass, and notes that they are over. A segment goes
-// on at the table and the cursor that its row has, so a builder that takes over after a crash repeats at most what was
+// runSegments scans the rest of segments of one number, each of another pass, and notes that they are over. A segment goes
+// on at the table and the cursor that its row has, so a builder that takes over after a crash repeats at most the rows that were
 // scanned since the row was last written; putting a source row twice changes nothing.
 func (b *Builder) runSegments(ctx context.Context, all []*segment) error {
 	all = seq.Where(all, func(s *segment) bool { return !s.row.Over })
@@ -290,7 +290,7 @@ func (b *Builder) nextTable(all []*segment) (t *store.Table, some []*segment) {
 
 // scanSegment reads the rest of a segment of one table for passes of a round. It begins at the cursor of the one that is least far.
 // One that is at another cursor joins it at the row there; if there is no such row any more, it is scanned by itself afterwards.
-// Reads are strong, page by page. A cursor moves only with flush, after what was read before it
+// Reads are strong, page by page. A cursor moves only with flush, after the rows that were read before it
 // has been put, so a crash reads some rows again and puts nothing twice.
 func (b *Builder) scanSegment(ctx context.Context, t *store.Table, all []*segment) error {
 	first := slices.MinFunc(all, func(a, b *segment) int { return int(a.scanProgress() - b.scanProgress()) })
@@ -367,7 +367,7 @@ func (s *segment) isAt(t *store.Table, row value.Item) bool {
 const heldAtOnce = 4
 
 // takePage takes in a page of a table, or its rest. next is where the scan goes on, nil at the end of the table; sharing is how many
-// passes share the scan. It flushes what is much, and, before marks are compared, what source rows lead to: a piece has each
+// passes share the scan. It flushes large amounts, and, before marks are compared, the amounts of source rows: a piece has each
 // source row once.
 func (s *segment) takePage(ctx context.Context, t *store.Table, changes []projections.Change, next *store.Cursor, sharing int) error {
 	if err := s.takeChanges(ctx, t, changes); err != nil {

@@ -34,14 +34,14 @@ type State struct {
 	Marks     bool      // it counts by marks, or has: it has ledgers or sets
 	HandOver  contribution.HandOver
 	Waits     int // until the hand-over has passed: shards that may have records to be counted by mark
-	// Used is what the build has used until now in write and read units, in all its states. A builder that
+	// Used is the write and read units that the build has used until now, in all its states. A builder that
 	// was killed has used a little more. Of builds that one builder works at, only the sum is exact.
 	Used    Progress
-	here    Progress // of Used, what was used in this state
+	here    Progress // of Used, the part of this state
 	unmarks bool
 }
 
-// Expected returns what the build will have used when its state ends, if the rest of the rows takes as much
+// Expected returns the units that the build will have used when its state ends, if the rest of the rows takes as much
 // as those until now; ok is false if that is not known.
 func (s *State) Expected() (p Progress, ok bool) {
 	if s.Rows == 0 || s.Of <= s.Rows {

@@ -1,9 +1,9 @@
-// Package cases runs what a user expects of a model: a page has rows, and what queries, rows and dead letters are when all
+// Package cases runs a user's cases of a model: a page has rows, and the expected answers of queries, rows and dead letters when all
 // that follows from the rows is derived.
 //
-//	page.go    a page of cases: its sections and blocks; writing what is derived into it
-//	way.go     one way in which records come: a store of its own, what is written there, and what is asked
-//	run.go     a case by all ways, and what differs
+//	page.go    a page of cases: its sections and blocks; writing derived answers into it
+//	way.go     one way in which records come: a store of its own, the writes there, and the questions
+//	run.go     a case by all ways, and the differences
 package cases
 
 import (
@@ -30,7 +30,7 @@ type Page struct {
 	text  string
 }
 
-// Case is a section: a model, rows, and what is asked after them.
+// Case is a section: a model, rows, and the questions after them.
 type Case struct {
 	Title string
 	Line  int
@@ -163,7 +163,7 @@ func (p *Page) questions(from, to int) (out []ask) {
 	return out
 }
 
-// Update writes what is derived in place of what the page says, where it differs, and saves the page: whole, or not at all. A page
+// Update writes derived answers in place of those of the page that differ, and saves the page: whole, or not at all. A page
 // that was changed since it was read is refused.
 func (p *Page) Update(found []Failure) error {
 	is, was := slices.Clone(found), p.text
@@ -176,7 +176,7 @@ func (p *Page) Update(found []Failure) error {
 	return replace(p.Path, was, p.text)
 }
 
-// replace replaces the content of a file that still has what it had. A link to it stays one.
+// replace replaces the content of a file that still has its old content. A link to it stays one.
 func replace(path, was, text string) (err error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err

@@ -40,7 +40,7 @@ type Failure struct {
 	Want, Got string
 	Err       error // instead of an answer
 
-	from, to int // the answer in the page, if that is what is wrong
+	from, to int // the answer in the page, if that is wrong
 }
 
 // way is one way in which the records of a case come.
@@ -51,7 +51,7 @@ type way struct {
 	inOrder bool
 }
 
-// ways are all of them. What comes of the first is compared with the page, and what comes of the others with that.
+// ways are all of them. The answers of the first are compared with the page, and those of the others with the first.
 var ways = []way{
 	{"plainly", func(ctx context.Context, w *world, records []events.Record) error {
 		return w.writeRecords(ctx, records, len(records)/100)
@@ -84,7 +84,7 @@ func reordered(records []events.Record) (out []events.Record) {
 	return out
 }
 
-// Run runs a case by all ways, and returns what fails. Where the order of changes matters to a derivation, such as a feed,
+// Run runs a case by all ways, and returns the failures. Where the order of changes matters to a derivation, such as a feed,
 // records do not come reordered.
 func (r *Runner) Run(ctx context.Context, c *Case) (found []Failure, err error) {
 	records, err := r.writeSources(ctx, c)
@@ -158,7 +158,7 @@ func normal(answer string) string {
 	return out.String()
 }
 
-// writeSources writes a case's rows and records where nothing is derived, and returns what the streams then have.
+// writeSources writes a case's rows and records where nothing is derived, and returns the records of the streams.
 func (r *Runner) writeSources(ctx context.Context, c *Case) (records []events.Record, err error) {
 	w, err := newWorld(ctx, c.model)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *Runner) writeSources(ctx context.Context, c *Case) (records []events.Re
 	return records, nil
 }
 
-// run has the records come in one way, and returns the answers, with the dead letters as the last, and what verify finds. It
+// run has the records come in one way, and returns the answers, with the dead letters as the last, and the findings of verify. It
 // returns no answers if the records cannot come so.
 func (r *Runner) run(ctx context.Context, c *Case, way way, records []events.Record) (got []string, differs string, err error) {
 	w, err := newWorld(ctx, c.model)
@@ -217,7 +217,7 @@ func (r *Runner) run(ctx context.Context, c *Case, way way, records []events.Rec
 	return append(got, letters), differs, err
 }
 
-// Diff is what a person reads of a failure: lines that are missing, and lines that should not be there.
+// Diff shows a failure to a person: lines that are missing, and lines that should not be there.
 func (f *Failure) Diff() string {
 	if f.Err != nil {
 		return f.Err.Error() + "\n"

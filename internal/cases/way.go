@@ -59,7 +59,7 @@ func (w *world) close() error {
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// readStreams reads what the streams have above a position.
+// readStreams reads the records of the streams above a position.
 func (w *world) readStreams(ctx context.Context, from events.Position) (out []reader.Page, err error) {
 	for _, t := range w.part.Model.AllTables() {
 		shards, err := w.s.Store.Shards(ctx, t.Name)
@@ -83,7 +83,7 @@ func (w *world) readStreams(ctx context.Context, from events.Position) (out []re
 	return out, nil
 }
 
-// write writes what records say as an application does: rows that change keep what weir has derived on them.
+// write writes the images of records as an application does: rows that change keep the values that weir has derived on them.
 func (w *world) write(ctx context.Context, records []events.Record) error {
 	outcomes, err := w.s.Store.Write(ctx, seq.Map(records, func(r events.Record) store.Write {
 		key, _ := w.part.Model.Table(r.Table).KeyOf(r.Keys)
@@ -104,7 +104,7 @@ func (w *world) write(ctx context.Context, records []events.Record) error {
 	return err
 }
 
-// catchUp applies what is in the streams.
+// catchUp applies the records that are in the streams.
 func (w *world) catchUp(ctx context.Context) error {
 	done := make(chan struct{})
 	close(done)
@@ -169,7 +169,7 @@ func (w *world) rebuild(ctx context.Context) error {
 	return w.s.Show(ctx)
 }
 
-// answer is what a question is answered with, line by line.
+// answer is the answer to a question, line by line.
 func (w *world) answer(ctx context.Context, a ask, parse func(command string) (Query, error)) (string, error) {
 	if a.command == "" {
 		return w.answerRows(ctx, a.want)

@@ -12,13 +12,13 @@ import (
 	"weir/internal/store"
 )
 
-// What the catalog says of builds (package build) changes here, in one write with what it
-// says of the derivations. So a program is admitted by exactly the definitions that are
+// The builds of the catalog (package build) change here, in one write with its
+// entries of the derivations. So a program is admitted by exactly the definitions that are
 // counted, and no program applies a batch to a build that it does not know.
 //
 // A derivation that is new, unbuilt or of another definition is Building while the first
 // build that has it runs: it is counted in the build's ledgers only, and rows go on showing
-// what they showed. The others of the entity stay live, and are counted twice over: in the
+// their values. The others of the entity stay live, and are counted twice over: in the
 // ledgers that rows show, and in those of the build.
 
 // BuildLife is how long after its announcement a build may still be worked at: its marks
@@ -34,12 +34,12 @@ const AuditAfter = 24*time.Hour + 15*time.Minute
 // and the batches that do not know of it live for less than that.
 const versions = BuildLife + 5*24*time.Hour
 
-// Plan returns what is to be done to build the tallies of entities: the builds that were
+// Plan returns the steps that build the tallies of entities: the builds that were
 // begun before and are to be worked at, and the entities of which a build is to be
 // announced. These have a tally that is not live by the program's definition, or all is to
 // be built again. Again is also a build that is live and was announced before asked, unless
-// its audit is due, which puts right what is wrong since. A build that was announced after
-// asked is what was asked for, whichever builder announced it.
+// its audit is due, which puts right all that is wrong since. A build that was announced after
+// asked is the request, whichever builder announced it.
 func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, asked, now time.Time) (begun []owntable.Build, fresh []string) {
 	for _, e := range entities {
 		shown, building := row.Builds.Of(e)
@@ -58,14 +58,14 @@ func (p *Program) Plan(row owntable.CatalogRow, entities []string, again bool, a
 	return begun, fresh
 }
 
-// Announce decides what the catalog becomes when the tallies of entities are to be built
+// Announce decides the next catalog when the tallies of entities are to be built
 // (Plan). It announces one build, so that each has a number of its own; call it again until
 // next is was. Then it returns all builds that are to be worked at. The error wraps
-// ErrRefused if the program could not derive when all are announced, or if what is to be announced is derived from a
+// ErrRefused if the program could not derive when all are announced, or if a derivation to announce comes from a
 // table whose stream is off.
 func (p *Program) Announce(was owntable.CatalogRow, tables map[string]store.Identity, entities []string, again bool, asked, now time.Time) (next owntable.CatalogRow, builds []owntable.Build, err error) {
 	entered := was.Clone()
-	p.enterDerivations(&entered, Found{Now: now}) // what needs no build, and was not entered when the program was refused
+	p.enterDerivations(&entered, Found{Now: now}) // derivations that need no build, and were not entered when the program was refused
 	begins := p.BegunHistories(entered)
 	p.beginHistory(&entered, now)
 	builds, fresh := p.Plan(entered, entities, again, asked, now)
@@ -158,7 +158,7 @@ func (p *Program) tallyIndexes(entity string) (out []int) {
 	return out
 }
 
-// enterBuild enters a new build of an entity, and what is building by it.
+// enterBuild enters a new build of an entity, and the derivations that it builds.
 func (p *Program) enterBuild(row *owntable.CatalogRow, entity string, now time.Time) {
 	b := owntable.Build{
 		Generation: row.Count + 2, Entity: entity, State: owntable.BuildBuilding, Since: now, Announced: now, Base: now.UnixMicro(),
@@ -186,7 +186,7 @@ type Moment struct {
 	Given events.Position
 }
 
-// Advance decides what the catalog becomes when a build has reached a state. ok is false if
+// Advance decides the next catalog when a build has reached a state. ok is false if
 // it is no longer in the state that it was in.
 func (p *Program) Advance(was owntable.CatalogRow, is owntable.Build, to owntable.BuildState, at Moment) (next owntable.CatalogRow, became owntable.Build, ok bool) {
 	now := at.Time
@@ -238,7 +238,7 @@ func (p *Program) HasMarks(build string) bool {
 	return slices.ContainsFunc(p.tallyIndexes(build), func(i int) bool { return p.Derivations[i].Tally })
 }
 
-// HandOver decides what the catalog becomes when builds could go over to positions: it
+// HandOver decides the next catalog when builds could go over to positions: it
 // announces that where it was not announced. waits tells of builds how many shards have
 // records to be counted by mark; those with 0 have passed.
 func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Moment) owntable.CatalogRow {
@@ -253,7 +253,7 @@ func (p *Program) HandOver(was owntable.CatalogRow, waits map[int64]int, at Mome
 	return next
 }
 
-// WithoutMarks decides what the catalog becomes when the marks of a build are gone.
+// WithoutMarks decides the next catalog when the marks of a build are gone.
 func WithoutMarks(was owntable.CatalogRow, generation int64, now time.Time) owntable.CatalogRow {
 	next := was.Clone()
 	for i := range next.Builds {
@@ -264,8 +264,8 @@ func WithoutMarks(was owntable.CatalogRow, generation int64, now time.Time) ownt
 	return next
 }
 
-// Abort decides what the catalog becomes when builds of entities are ended that rows do not
-// show yet, and returns the builds that are dropped. What was building is unbuilt again.
+// Abort decides the next catalog when builds of entities are ended that rows do not
+// show yet, and returns the builds that are dropped. Derivations that were building are unbuilt again.
 func Abort(was owntable.CatalogRow, entities []string, now time.Time) (next owntable.CatalogRow, dropped []owntable.Build) {
 	next = was.Clone()
 	for i := range next.Builds {

@@ -1,13 +1,13 @@
 // Package catalog holds a model's catalog, a row of weir's own table that all processes and
 // functions of the model share: which tables the model belongs to, who reads their streams,
-// and what is derived from them, by which definitions.
+// and the values that are derived from them, by which definitions.
 //
-// A program starts by Start, which identifies the tables and enters what can begin. From
+// A program starts by Start, which identifies the tables and enters the derivations that can begin. From
 // then on every batch is admitted by Admit, which reads the catalog after the batch was
 // received. A batch that is refused is not applied, not even in part, and not acknowledged:
 // its records come again when the program is the right one.
 //
-// decide.go decides, and does no I/O. What is here reads and writes the row. Each write has
+// decide.go decides, and does no I/O. This file reads and writes the row. Each write has
 // the condition that the row is as it was read, so any number of programs may start at the
 // same time, and a crash leaves the row as it was or as it becomes.
 package catalog
@@ -47,10 +47,10 @@ type Catalog struct {
 	looked  time.Time                 // when Unfinished last read the row
 	tables  map[string]store.Identity // of the model, as they were last identified; replaced, and never changed
 	held    []fenced                  // as they were when this program began; replaced, and never changed
-	moved   error                     // refuses what derives here, as of the last read
+	moved   error                     // refuses derivations of this region, as of the last read
 }
 
-// Options are what a program says of its model. The zero Options claim nothing.
+// Options are the claims of a program about its model. The zero Options claim nothing.
 type Options struct {
 	Assume   bool   // see Found.Assume
 	DeriveIn string // see Found.DeriveIn
@@ -123,7 +123,7 @@ func (c *Catalog) startProgram(ctx context.Context, said Said, refuses func(ownt
 				claims.fresh = nil
 			}
 		}
-		if err := c.moveCheckpoints(ctx, found.behind); err != nil { // the catalog says by now what that lacks
+		if err := c.moveCheckpoints(ctx, found.behind); err != nil { // the catalog has by now the entries that that lacks
 			return err
 		}
 		if refused == nil {
@@ -184,14 +184,14 @@ func (c *Catalog) identifyTables(ctx context.Context) (Found, error) {
 	return f, c.findOvertaken(ctx, &f)
 }
 
-// keepIdentities keeps what the model's tables are.
+// keepIdentities keeps the identities of the model's tables.
 func (c *Catalog) keepIdentities(tables map[string]store.Identity) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tables = tables
 }
 
-// Tables returns what the model's tables were when they were last identified, and identifies them if that was
+// Tables returns the identities of the model's tables when they were last read, and reads them if that was
 // never done. The caller does not change the map.
 func (c *Catalog) Tables(ctx context.Context) (map[string]store.Identity, error) {
 	c.mu.Lock()
@@ -204,7 +204,7 @@ func (c *Catalog) Tables(ctx context.Context) (map[string]store.Identity, error)
 	return tables, nil
 }
 
-// StreamOff returns what Program.StreamsOff says of a table, nil if its stream is on. It identifies the table again, unless
+// StreamOff returns the text of Program.StreamsOff for a table, nil if its stream is on. It identifies the table again, unless
 // open says that a shard of its stream gets records and the stream was on before.
 func (c *Catalog) StreamOff(ctx context.Context, table string, open bool) (off, err error) {
 	tables, err := c.Tables(ctx)
@@ -221,7 +221,7 @@ func (c *Catalog) StreamOff(ctx context.Context, table string, open bool) (off, 
 	return c.program.StreamsOff(tables)[table], nil
 }
 
-// findOvertaken finds the tables whose streams no longer have what comes after the model's checkpoints,
+// findOvertaken finds the tables whose streams no longer have the record after one of the model's checkpoints,
 // in a store that numbers all changes in one order: another model, which ran alone, has trimmed
 // them. A store whose streams forget by time has readers that report a gap.
 func (c *Catalog) findOvertaken(ctx context.Context, f *Found) error {
@@ -286,7 +286,7 @@ func (c *Catalog) moveCheckpoints(ctx context.Context, behind []store.Write) err
 
 // noteLostRecords takes back that streams are complete, if a checkpoint of the model has moved and its
 // catalog knows of no reader: the catalog's row was deleted, and a derivation that began now
-// would lack what lies before the checkpoint.
+// would lack the records before the checkpoint.
 func (c *Catalog) noteLostRecords(ctx context.Context, found Found) error {
 	moved := false
 	for rows, err := range store.Pages(ctx, c.store, owntable.RowsOf(owntable.Checkpoints(c.model.Name))) {
@@ -344,7 +344,7 @@ func (c *Catalog) Admit(ctx context.Context, b Batch, said Said) (owntable.Catal
 	}
 }
 
-// ofAStream refuses no start: what starts is a batch, so a stream is on, or was.
+// ofAStream refuses no start: a batch starts here, so a stream is on, or was.
 func ofAStream(owntable.CatalogRow, Found) error { return nil }
 
 // isStarted reports whether the tables were identified, and no later batch has to do it again. It may be called by any goroutine.
@@ -379,7 +379,7 @@ func (c *Catalog) Change(ctx context.Context, decide func(owntable.CatalogRow) (
 		if _, err := c.replaceRow(ctx, was, next); err != nil {
 			return was, err
 		}
-		// What it has become, by this program or another, is read and decided again.
+		// The state that this program or another has written is read and decided again.
 	}
 	return owntable.CatalogRow{}, errBusy
 }
@@ -394,14 +394,14 @@ func (c *Catalog) SetSearchGeneration(ctx context.Context, generation string) er
 	return err
 }
 
-// PinOf returns what the catalog has of a table: among others, who reads its stream since when.
+// PinOf returns the catalog's entry of a table: among others, who reads its stream since when.
 func (c *Catalog) PinOf(ctx context.Context, table string) (owntable.Pin, error) {
 	row, err := c.readRow(ctx)
 	return row.Tables[table], err
 }
 
-// Retire notes that the model no longer has what this program does not derive, and returns the names of that. From the next
-// batch on, programs that derive it are refused. What building says is as for Program.Retire. The error wraps ErrTable if
+// Retire notes that the model no longer has the derivations that this program lacks, and returns their names. From the next
+// batch on, programs that derive them are refused. What building says is as for Program.Retire. The error wraps ErrTable if
 // the model is another one of the same name.
 func (c *Catalog) Retire(ctx context.Context, building bool) (retired []string, err error) {
 	found, err := c.identifyTables(ctx)
@@ -413,7 +413,7 @@ func (c *Catalog) Retire(ctx context.Context, building bool) (retired []string, 
 			return was, err
 		}
 		next, names := c.program.Retire(was, building, c.now())
-		retired = append(retired, names...) // what was written is looked at again, and has none
+		retired = append(retired, names...) // the catalog that was written is looked at again, and has none
 		return next, nil
 	})
 	slices.Sort(retired)
@@ -519,7 +519,7 @@ func (c *Catalog) replaceRow(ctx context.Context, was, next owntable.CatalogRow)
 // Row returns the catalog as it is.
 func (c *Catalog) Row(ctx context.Context) (owntable.CatalogRow, error) { return c.readRow(ctx) }
 
-// LastSeen returns the catalog as it was last read, for what need not be current.
+// LastSeen returns the catalog as it was last read, for callers that need no current one.
 func (c *Catalog) LastSeen() owntable.CatalogRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -587,5 +587,5 @@ func (c *Catalog) ReadAndCheck(ctx context.Context) (row owntable.CatalogRow, re
 	return row, refused, nil
 }
 
-// Program is what the program brings with it.
+// Program is the derivations and needs of the program.
 func (c *Catalog) Program() *Program { return c.program }

@@ -14,7 +14,7 @@ import (
 
 // A table belongs to one model of a stage: a row has one version, and each of two models would take the other's for a later
 // one of its own. The row stage|TABLE of the own table names the model. A program that derives something claims its tables
-// in the transaction that enters what begins, so of two models that begin at the same time one is refused. A model that
+// in the transaction that enters the derivations, so of two models that begin at the same time one is refused. A model that
 // derives nothing (queries, the write side, search alone) claims nothing.
 
 // claims are the rows that say to which model tables belong.

@@ -14,7 +14,7 @@ import (
 	"weir/internal/store"
 )
 
-// Reader is who reads a stream, and what its positions mean.
+// Reader is who reads a stream, and the kind of its positions.
 type Reader string
 
 // The readers. They move the same checkpoints, so one may follow the other or read beside it.
@@ -23,7 +23,7 @@ const (
 	Shard   Reader = "frontier" // functions, also beside a process
 )
 
-// Name returns what status calls the reader.
+// Name returns the name that status gives the reader.
 func (r Reader) Name() string {
 	switch r {
 	case Process:
@@ -93,7 +93,7 @@ const (
 // differ.
 const retention = 23 * time.Hour
 
-// Program is what a program brings with it: its model's derivations, and what they need.
+// Program is the part of the decision that a program brings: its model's derivations, and their needs.
 type Program struct {
 	Model       string
 	Command     func(verb string, args ...string) string // see model.Model.Command
@@ -129,27 +129,27 @@ func ProgramOf(m *model.Model) *Program {
 
 // isSearch reports whether a derivation is a search index. The catalog has none: programs
 // with different definitions have different indexes, side by side, and the rows of their
-// generations say what is in them (owntable.GenerationRow).
+// generations say how far they are filled (owntable.GenerationRow).
 func isSearch(name string) bool {
 	_, is := model.SearchOf(name)
 	return is
 }
 
-// Switch is a stream that was switched off and on again: what was written in between is in
-// no stream. With Passed, it is one from which another model has removed what came before the
+// Switch is a stream that was switched off and on again: the changes in between are in
+// no stream. With Passed, it is one from which another model has removed the records before the
 // position To.
 type Switch struct {
 	Table, From, To string
 	Passed          bool
 }
 
-// Found is what is found when a program starts. Tables has an entry for each table of
+// Found is the state of tables and streams when a program starts. Tables has an entry for each table of
 // Program.Needs; the zero Identity stands for a table that does not exist.
 type Found struct {
 	Own    string // the id of weir's own table; "" if it is not known
 	Tables map[string]store.Identity
 	Now    time.Time
-	// Passed has the tables whose streams lack what comes after the model's checkpoints, with the
+	// Passed has the tables whose streams lack the record after one of the model's checkpoints, with the
 	// position from which on they have all.
 	Passed map[string]events.Position
 	behind []store.Write // moves these checkpoints there
@@ -163,9 +163,9 @@ type Found struct {
 	DeriveIn string
 }
 
-// Start decides whether a program may begin, and what the catalog becomes: tables are
+// Start decides whether a program may begin, and the next catalog: tables are
 // pinned, and derivations that are new on tables that were not read yet are entered. It
-// returns the next catalog also with a refusal, because pins and what is lost hold then too; where programs of the model have
+// returns the next catalog also with a refusal, because pins and losses hold then too; where programs of the model have
 // read a table, nothing begins with a refusal.
 func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.CatalogRow, switched []Switch, err error) {
 	next = was.Clone()
@@ -180,7 +180,7 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		switch other := pin.Stream != "" && is.Stream != "" && pin.Stream != is.Stream; {
 		case other && pin.Reader != "":
 			switched = append(switched, Switch{Table: t, From: pin.Stream, To: is.Stream})
-		case other: // what was written since the builds were announced, no program reads any more
+		case other: // the changes since the builds were announced, no program reads any more
 			p.makeUnbuilt(&next, f.Now, func(d *model.Derivation, is owntable.Derived) bool {
 				return d == nil && is.Generation > 1 || d != nil && slices.Contains(d.Reads, t) && (is.Generation > 1 || p.hasBuild(was, d.Name))
 			})
@@ -195,7 +195,7 @@ func (p *Program) Start(was owntable.CatalogRow, f Found) (next owntable.Catalog
 		}
 	}
 	if f.Own != "" {
-		if was.Own != "" && was.Own != f.Own { // its ledgers are older than what rows show
+		if was.Own != "" && was.Own != f.Own { // its ledgers are older than the values of rows
 			p.makeUnbuilt(&next, f.Now, allLack)
 		}
 		next.Own = f.Own
@@ -227,8 +227,8 @@ func withoutBegun(next *owntable.CatalogRow, was owntable.CatalogRow) {
 // allLack says that everything lacks changes.
 func allLack(*model.Derivation, owntable.Derived) bool { return true }
 
-// makeUnbuilt makes unbuilt what rows tell and what lacks changes, as the caller says, and ends the
-// builds that count it and are not shown yet. d is nil for what another program derives.
+// makeUnbuilt makes derivations unbuilt that rows tell and that lack changes, as the caller says, and ends the
+// builds that count them and are not shown yet. d is nil for a derivation of another program.
 func (p *Program) makeUnbuilt(next *owntable.CatalogRow, now time.Time, lacks func(d *model.Derivation, is owntable.Derived) bool) {
 	lost := map[string]bool{} // names of builds; "" for one that this program does not know
 	unbuilt := func(name string, is owntable.Derived) {
@@ -276,8 +276,8 @@ func (p *Program) derivesHere(t string, is store.Identity, in string) error {
 	return newRefusal(ErrReplica, "table %s is derived in %s. This is %s, which receives what is derived there with the rows: run nothing that derives here (%s)", t, in, is.Region, guide)
 }
 
-// CheckTables refuses tables that are not those that are pinned, or lack what is needed: a stream, its images, a
-// key. It is pure. The error says which table, what differs, and the command or the page that helps.
+// CheckTables refuses tables that are not those that are pinned, or lack a need: a stream, its images, a
+// key. It is pure. The error says which table, the difference, and the command or the page that helps.
 func (p *Program) CheckTables(row owntable.CatalogRow, f Found) error {
 	if err := p.sharesTables(row, f.Tables); err != nil {
 		return err
@@ -304,7 +304,7 @@ func (p *Program) CheckTables(row owntable.CatalogRow, f Found) error {
 }
 
 // sharesTables refuses a model file that has none of the tables from which the model of its name derives in this stage: it is
-// another model, and would retire what that one derives. A table is the same under the same name in the file, wherever
+// another model, and would retire its derivations. A table is the same under the same name in the file, wherever
 // --tables moves it, or if it is the same in the store.
 func (p *Program) sharesTables(row owntable.CatalogRow, found map[string]store.Identity) error {
 	derives := false
@@ -337,7 +337,7 @@ func (p *Program) builtFrom(row owntable.CatalogRow, t string) bool {
 	})
 }
 
-// checkTable refuses a table that lacks what is needed.
+// checkTable refuses a table that lacks a need.
 func (p *Program) checkTable(t string, pin owntable.Pin, is store.Identity) error {
 	need := p.Needs[t]
 	switch {
@@ -361,7 +361,7 @@ func (p *Program) switchOn(t string, is store.Identity) string {
 	return fmt.Sprintf("aws dynamodb update-table --table-name %s --stream-specification StreamEnabled=true,StreamViewType=%s", name, p.Needs[t])
 }
 
-// StreamsOff says of each table whose stream is off what that means, and the commands that help. What is written to such
+// StreamsOff says of each table whose stream is off what that means, and the commands that help. A change of such
 // a table is in no stream, so values that are derived from it stay as they are.
 func (p *Program) StreamsOff(tables map[string]store.Identity) map[string]error {
 	off := map[string]error{}
@@ -376,7 +376,7 @@ func (p *Program) StreamsOff(tables map[string]store.Identity) map[string]error 
 }
 
 // refuseUnread refuses a program that would follow nothing: programs of the model have read the streams of all
-// tables that it derives from, and now these are off. While one is on, the program serves what that one tells.
+// tables that it derives from, and now these are off. While one is on, the program serves the derivations of that one.
 func (p *Program) refuseUnread(row owntable.CatalogRow, f Found) error {
 	off := p.StreamsOff(f.Tables)
 	for _, t := range p.reads {
@@ -390,7 +390,7 @@ func (p *Program) refuseUnread(row owntable.CatalogRow, f Found) error {
 	return off[p.reads[0]]
 }
 
-// refuseUnreadable refuses to build derivations beside a stream that is off: what is written after their rows are read
+// refuseUnreadable refuses to build derivations beside a stream that is off: changes after their rows are read
 // would be missing from them.
 func (p *Program) refuseUnreadable(names []string, tables map[string]store.Identity) error {
 	off := p.StreamsOff(tables)
@@ -458,7 +458,7 @@ func isComplete(pin owntable.Pin, now time.Time) bool {
 	return false
 }
 
-// enterDerivations enters the program's derivations where they can begin, and removes what no values
+// enterDerivations enters the program's derivations where they can begin, and removes those that no values
 // belong to: entries of other definitions before anything was read.
 func (p *Program) enterDerivations(next *owntable.CatalogRow, f Found) {
 	read := next.WasRead()
@@ -474,7 +474,7 @@ func (p *Program) enterDerivations(next *owntable.CatalogRow, f Found) {
 		}
 		live := owntable.Derived{Hash: d.Hash, Generation: max(is.Generation, 1), State: owntable.Live, Since: f.Now}
 		isRead = isRead || read && there && is.State != owntable.Unbuilt && is.Hash != d.Hash // its definition of until now may have read other tables
-		begins := !isRead && !lacks && is.Generation <= 1                                     // else rows show what was built and is gone: they would not show what is counted from the beginning
+		begins := !isRead && !lacks && is.Generation <= 1                                     // else rows show values that are gone
 		switch {
 		case !begins && there && (is.State == owntable.Retired || isRead && is.State != owntable.Unbuilt):
 			continue // retired, or another definition: refused, and left as it is
@@ -505,8 +505,8 @@ func (p *Program) enterDerivations(next *owntable.CatalogRow, f Found) {
 const retiredLife = 30 * 24 * time.Hour
 
 // Unfinished returns the names of derivations that rows of the entities do not show yet, or show
-// by another definition, or that read a table whose stream is off, sorted. One that reads what such a derivation makes
-// is one of them. So is a search that is named in the place of an entity, if its index is no longer updated or reads what
+// by another definition, or that read a table whose stream is off, sorted. One that reads the rows of such a derivation
+// is one of them. So is a search that is named in the place of an entity, if its index is no longer updated or reads values of which one
 // is not finished; whether an index is filled is asked elsewhere.
 func (p *Program) Unfinished(row owntable.CatalogRow, tables map[string]store.Identity, of []string) (names []string) {
 	off := p.StreamsOff(tables)
@@ -542,7 +542,7 @@ func (p *Program) WaitFor(row owntable.CatalogRow) map[string][]string {
 }
 
 // partialDerivations returns the derivations that are not complete by their definitions in the model, or read a table whose stream
-// is off, and those that read what these make.
+// is off, and those that read the rows of these.
 func (p *Program) partialDerivations(row owntable.CatalogRow, off map[string]error) map[string]bool {
 	lacks := map[string]bool{}
 	for _, d := range p.Derivations {
@@ -563,7 +563,7 @@ func (p *Program) partialDerivations(row owntable.CatalogRow, off map[string]err
 	return lacks
 }
 
-// Batch is what a program is about to apply.
+// Batch is the records that a program is about to apply.
 type Batch struct {
 	Reader Reader
 	Tables []string
@@ -581,7 +581,7 @@ func (b *Batch) isLaterStream(row owntable.CatalogRow) bool {
 	return false
 }
 
-// refuseEarlier refuses a batch of a stream that was switched off before our own table knew the table: what is built has its
+// refuseEarlier refuses a batch of a stream that was switched off before our own table knew the table: a build has its
 // changes, and its sequence numbers may be above those of all later streams.
 func (b *Batch) refuseEarlier(row owntable.CatalogRow) error {
 	for _, t := range slices.Sorted(maps.Keys(b.Labels)) {
@@ -629,7 +629,7 @@ func (p *Program) Admit(row owntable.CatalogRow, b Batch, now time.Time) (next o
 	return next, nil
 }
 
-// refuseDifferent refuses a catalog that does not have exactly what this program derives.
+// refuseDifferent refuses a catalog whose derivations are not exactly those of this program.
 // Of several reasons one is given.
 func (p *Program) refuseDifferent(row owntable.CatalogRow, now time.Time) error {
 	ours := map[string]bool{}
@@ -733,8 +733,8 @@ func (p *Program) startOverHint(row owntable.CatalogRow, d *model.Derivation) st
 	return "replay the recordings into a new --data directory; rows that are in no recording cannot be taken along yet"
 }
 
-// Retire decides what the catalog becomes when the model no longer has what this program does not derive, and returns
-// the names of that, sorted. With building, this is also what another program is building.
+// Retire decides the next catalog when the model no longer has the derivations that this program lacks, and returns
+// their names, sorted. With building, these are also the ones that another program is building.
 func (p *Program) Retire(was owntable.CatalogRow, building bool, now time.Time) (next owntable.CatalogRow, retired []string) {
 	next = was.Clone()
 	for _, name := range slices.Sorted(maps.Keys(was.Derivations)) {

@@ -14,7 +14,7 @@ import (
 	"weir/internal/store"
 )
 
-// FootprintsOf returns what each derivation of a model leaves, without search indexes.
+// FootprintsOf returns the footprint of each derivation of a model, without search indexes.
 func FootprintsOf(m *model.Model) (out []owntable.Footprint) {
 	history := map[string]bool{}
 	ds := m.Derivations()
@@ -38,7 +38,7 @@ func FootprintsOf(m *model.Model) (out []owntable.Footprint) {
 	return out
 }
 
-// footprintOfTally notes what a derivation leaves that is shown by a ledger.
+// footprintOfTally notes the footprint of a derivation that is shown by a ledger.
 func footprintOfTally(m *model.Model, f *owntable.Footprint) {
 	for _, t := range m.Tallies {
 		if t.Name != f.Name {
@@ -71,7 +71,7 @@ func footprintOfTally(m *model.Model, f *owntable.Footprint) {
 	}
 }
 
-// footprintOfRules notes what a derivation leaves that rules make.
+// footprintOfRules notes the footprint of a derivation whose rows rules make.
 func footprintOfRules(m *model.Model, f *owntable.Footprint) {
 	for _, r := range m.Rows {
 		if r.Name != f.Name {
@@ -96,7 +96,7 @@ func footprintOfRules(m *model.Model, f *owntable.Footprint) {
 // shapeOfRule is the shape of the rows that a rule makes, with the constants that it puts into their keys.
 func shapeOfRule(r *model.RowRule) owntable.Shape { return shapeOf(r.Into, r.KeyConstants()) }
 
-// Footprints returns what all derivations have left that the model has or has had.
+// Footprints returns the footprints of all derivations that the model has or has had.
 func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err error) {
 	for row, err := range store.EachRow(ctx, c.store, owntable.Footprints(c.model.Name)) {
 		if err != nil {
@@ -111,7 +111,7 @@ func (c *Catalog) Footprints(ctx context.Context) (out []owntable.Footprint, err
 	return out, nil
 }
 
-// writeFootprints writes the footprints of what begins by the next catalog.
+// writeFootprints writes the footprints of derivations that begin by the next catalog.
 func (c *Catalog) writeFootprints(ctx context.Context, was, next owntable.CatalogRow) error {
 	var ws []store.Write
 	for _, f := range FootprintsOf(c.model) {
@@ -127,11 +127,11 @@ func (c *Catalog) writeFootprints(ctx context.Context, was, next owntable.Catalo
 	return store.Wrap(err, "noting what derivations of model %s leave", c.model.Name)
 }
 
-// removedLife is how long what was removed is still taken for weir's: a stream has the changes that removed it for 24 hours.
+// removedLife is how long removed values are still taken for weir's: a stream has the changes that removed it for 24 hours.
 const removedLife = retention + 2*time.Hour
 
-// readLeft reads what retired derivations have left on rows of the model's entities, so that nothing takes it for the
-// application's. What the model declares today is the application's.
+// readLeft reads the footprints of retired derivations on rows of the model's entities, so that nothing takes their values for the
+// application's. An attribute that the model declares today is the application's.
 func (c *Catalog) readLeft(ctx context.Context, row owntable.CatalogRow) error {
 	left, err := c.LeftAttributes(ctx, row)
 	if err != nil {

@@ -87,7 +87,7 @@ func (c *Catalog) refuseOtherRegion(f fenced) error {
 		f.Ref.Table, f.Region, f.Key.Partition.Text(), f.Count, c.opts.DeriveIn, c.program.Command("build", "--take-over"), guide)
 }
 
-// TakeOver makes this region the one that derives. What its ledgers hold is older than what rows show, so all that rows tell has
+// TakeOver makes this region the one that derives. Its ledgers are older than the values of rows, so all that rows tell has
 // to be built before anything is derived: the catalog says so first. It reports whether another region derived before.
 func (c *Catalog) TakeOver(ctx context.Context) (taken bool, err error) {
 	found, err := c.identifyTables(ctx)
@@ -118,7 +118,7 @@ func (c *Catalog) TakeOver(ctx context.Context) (taken bool, err error) {
 	return err == nil, err
 }
 
-// elsewhereNow refuses what derives here, if a fence said so when the catalog was last read.
+// elsewhereNow refuses derivations of this region, if a fence said so when the catalog was last read.
 func (c *Catalog) elsewhereNow() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

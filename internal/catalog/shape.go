@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// named is what a key template has in place of any text.
+// named stands for any text in a key template.
 var named = regexp.MustCompile(`\{[^}]*\}|\[[^\]]*\]`)
 
 // ShapeOf returns the shape of an entity's rows. Only tests of an attribute for

@@ -12,6 +12,6 @@ package cli
 import "C"
 
 // giveBack has the C library give memory back that is freed. By itself it keeps a heap for each thread, and
-// large pieces in them: what Pebble frees of a memtable in one heap is then resident, and of no use in
-// another. With it, memory outside Go's is about what Pebble has. Call it before other threads begin.
+// large pieces in them: memory that Pebble frees of a memtable in one heap is then resident, and of no use in
+// another. With it, memory outside Go's is about the size of Pebble's. Call it before other threads begin.
 func giveBack() { C.giveBack() }

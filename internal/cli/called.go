@@ -8,7 +8,7 @@ import (
 	"weir/internal/model"
 )
 
-// Called is what the user types for a program: "weir" for projector, and "weir ingest" for ingest, if weir was started.
+// Called is the name that the user types for a program: "weir" for projector, and "weir ingest" for ingest, if weir was started.
 func Called(program string) string {
 	switch {
 	case model.Called == "projector":

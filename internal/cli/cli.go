@@ -1,5 +1,5 @@
-// Package cli is what the programs share: their exit codes, how a command line is
-// read, how they stop and how they say what went wrong, and where rows are.
+// Package cli is shared by the programs: their exit codes, how a command line is
+// read, how they stop and how they report errors, and where rows are.
 //
 // Besides, output.go sees to it that results which cannot be written end a command, readable.go
 // that no text from a table commands a terminal, memory.go that a process keeps to its memory.
@@ -48,7 +48,7 @@ func InLambda(args []string) bool { return os.Getenv(lambdaAPI) != "" && len(arg
 // to stop, where an interrupt breaks off.
 var ErrTerminated = errors.New("terminated")
 
-// sameSignal is how long what comes after the first signal is taken for the same one:
+// sameSignal is how long a signal after the first one is taken for the same one:
 // timeout, and whatever hands signals on to a group that has them already, send two.
 const sameSignal = 500 * time.Millisecond
 
@@ -75,13 +75,13 @@ func stopped(ctx context.Context, same time.Duration) context.Context {
 	return ctx
 }
 
-// Failed ends a command with a code; what there is to say has been said.
+// Failed ends a command with a code; its message has been said.
 type Failed int
 
 // Error is for logs of tests; Fail prints nothing for a Failed.
 func (f Failed) Error() string { return fmt.Sprintf("exit %d", int(f)) }
 
-// ErrUsage is wrapped by mistakes in what was asked.
+// ErrUsage is wrapped by mistakes in the command line.
 var ErrUsage = errors.New("usage")
 
 // Usage is an error that wraps ErrUsage, which its text does not show.
@@ -110,15 +110,15 @@ type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }
 
-// envPrefix begins the variable of each flag: WEIR_DATA is --data. What a flag says stands above
-// its variable. Flags with env:"-" have none: what they ask for is to be asked for each time.
+// envPrefix begins the variable of each flag: WEIR_DATA is --data. A flag stands above
+// its variable. Flags with env:"-" have none: they are to be given each time.
 const envPrefix = "WEIR"
 
 // Program is a program by its name and commands, a struct as kong reads it.
 type Program struct {
 	Name, Description string
 	Commands          any
-	Again             string // what the same command does after an interrupt
+	Again             string // the outcome of the same command after an interrupt
 	// Elsewhere has commands that people look for here, and the program that is each one.
 	Elsewhere map[string]string
 	// Code is the exit code of errors that only this program has; ok is false for others.
@@ -156,7 +156,7 @@ func (p *Program) Run(ctx context.Context, args []string, stdout, stderr io.Writ
 	return p.Fail(ctx, k.Run(bind), stderr)
 }
 
-// Parser returns what reads the program's arguments, and the environment for what they do not say.
+// Parser returns the parser of the program's arguments, and of the environment for flags that are not given.
 // It calls exit after it has printed help or the version. Variables are named in help, their
 // values are not.
 func (p *Program) Parser(stdout, stderr io.Writer, exit func(code int)) (*kong.Kong, error) {
@@ -166,7 +166,7 @@ func (p *Program) Parser(stdout, stderr io.Writer, exit func(code int)) (*kong.K
 		kong.DefaultEnvars(envPrefix), kong.ValueFormatter(about))
 }
 
-// about is what help says of a flag or an argument.
+// about is the help of a flag or an argument.
 func about(v *kong.Value) string {
 	if len(v.Tag.Envs) == 0 {
 		return v.Help
@@ -190,7 +190,7 @@ func (p *Program) asked(err error) string {
 	return p.Name
 }
 
-// Fail says what went wrong and chooses the exit code by what to do next.
+// Fail reports an error and chooses the exit code by what to do next.
 // It prints one message, prefixed with the program's name; a model with problems prints each on its own line.
 func (p *Program) Fail(ctx context.Context, err error, stderr io.Writer) int {
 	var f Failed

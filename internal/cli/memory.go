@@ -12,7 +12,7 @@ import (
 	"weir/internal/memory"
 )
 
-// memoryLook is how often the heap's limit follows what is resident beside it.
+// memoryLook is how often the heap's limit follows the memory that is resident beside it.
 const memoryLook = 100 * time.Millisecond
 
 // heapGrowth lets the heap grow to that limit before it is collected: with the
@@ -34,7 +34,7 @@ type Limit struct {
 }
 
 // LimitMemory limits the heap to its part of the process's memory (package memory), by
-// what is resident beside it, from time to time until it is stopped. beside is what the
+// memory that is resident beside it, from time to time until it is stopped. beside is the memory that the
 // heap has besides the program: 0 but where a program is measured within another. GOGC
 // and GOMEMLIMIT override it; where there is no /proc, the limit is the least.
 func LimitMemory(size memory.Size, beside int64) *Limit {
@@ -60,7 +60,7 @@ func (l *Limit) To(size memory.Size) {
 // Call it once.
 func (l *Limit) Stop() { close(l.done) }
 
-// setLimit sets the heap's limit by what is mapped now.
+// setLimit sets the heap's limit by the memory that is mapped now.
 func (l *Limit) setLimit() {
 	if !l.fixed {
 		files, outside := beside()
@@ -69,7 +69,7 @@ func (l *Limit) setLimit() {
 }
 
 // heapBeside is the limit of the heap beside so many bytes of files and of memory that Go does not know of. It is
-// never less than half of what files alone would leave: a heap without room is collected without end, so a process
+// never less than half of the limit that files alone would leave: a heap without room is collected without end, so a process
 // that has more outside takes more than it was given.
 func heapBeside(size memory.Size, files, outside int64) int64 {
 	heap := size.Heap(files)
@@ -90,7 +90,7 @@ func (l *Limit) follow() {
 	}
 }
 
-// beside is what is resident beside the memory of Go: bytes of files, by proc(5), and memory
+// beside is the resident memory beside Go's: bytes of files, by proc(5), and memory
 // that Go does not know of, which is Pebble's caches and memtables in a program with cgo.
 // Where that is not told, files are as many as there may be.
 func beside() (files, outside int64) {

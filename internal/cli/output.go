@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Output is a program's stdout, without what a terminal misreads. The first write that fails is remembered and ends the
+// Output is a program's stdout, without characters that a terminal misreads. The first write that fails is remembered and ends the
 // context of the command, so that no command has to look at each line it prints, and
 // none ends well whose results were not written.
 type Output struct {
@@ -30,7 +30,7 @@ type outputError struct{ error }
 func (e *outputError) Unwrap() error { return e.error }
 
 // Results makes the Output of a program over its stdout, and the context for its
-// command. What reads a pipe may end first: then writing fails, and kills nothing.
+// command. The reader of a pipe may end first: then writing fails, and kills nothing.
 func (p *Program) Results(ctx context.Context, stdout io.Writer) (context.Context, *Output) {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -85,7 +85,7 @@ func (m *messages) Write(b []byte) (int, error) {
 }
 
 // Code is the exit code of a command that ended with a code: that of the results, when
-// they could not be written. It says why, unless what reads them has ended.
+// they could not be written. It says why, unless their reader has ended.
 // It writes the rest of a cut character, so call it after everything was written.
 func (o *Output) Code(code int, stderr io.Writer) int {
 	o.mu.Lock()

@@ -12,13 +12,13 @@ import (
 
 // Progress shows how far long work has come: on a terminal as one line that changes,
 // elsewhere as a line every ten seconds. Work that is over within the first interval
-// shows nothing. What else is said meanwhile goes through Write, so that it does not
+// shows nothing. Other output meanwhile goes through Write, so that it does not
 // run into the line.
 type Progress struct {
 	Total int64 // of the measure; 0 when unknown
 
 	out  io.Writer
-	line io.Writer // out itself, or beneath what escapes its text
+	line io.Writer // out itself, or beneath a writer that escapes its text
 	what string
 	live bool
 
@@ -30,7 +30,7 @@ type Progress struct {
 	units int64
 }
 
-// Over is a writer that changes what is written to it: the line that changes, with its
+// Over is a writer that changes the text written to it: the line that changes, with its
 // movements of the cursor, goes to Raw beneath.
 type Over interface {
 	io.Writer
@@ -77,7 +77,7 @@ func (g *Progress) Hold() { g.quiet(true) }
 // Release ends Hold.
 func (g *Progress) Release() { g.quiet(false) }
 
-// quiet holds the line or gives it back. What was added meanwhile is shown by the next call that shows.
+// quiet holds the line or gives it back. Progress that was added meanwhile is shown by the next call that shows.
 func (g *Progress) quiet(on bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *Progress) quiet(on bool) {
 
 // printLine prints how far the work is: on a terminal five times a second, over the line before, and
 // elsewhere each ten seconds, a line each time. measure is in the unit of Total, and the time left
-// is what the rest takes at the pace of the whole. The caller holds the lock.
+// is the time of the rest at the pace of the whole. The caller holds the lock.
 func (g *Progress) printLine(measure int64) {
 	now := time.Now()
 	every := 10 * time.Second
@@ -114,7 +114,7 @@ func (g *Progress) printLine(measure int64) {
 }
 
 // Write writes whole lines, above the line that changes. It writes while the line is held too, and
-// returns what out returns.
+// returns the result of out.
 func (g *Progress) Write(b []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +122,7 @@ func (g *Progress) Write(b []byte) (int, error) {
 	return g.out.Write(b)
 }
 
-// End clears the line. It may be called several times, and what is set afterwards may be shown again.
+// End clears the line. It may be called several times, and progress that is set afterwards may be shown again.
 func (g *Progress) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// readable writes text for people, who may read it on a terminal. What a terminal takes
+// readable writes text for people, who may read it on a terminal. Characters that a terminal takes
 // for a command, or for another order of the text, is written \u202e, as JSON has it
 // too: keys, values and messages may hold it, because applications chose them. Lines and
 // tabs stay; Line escapes those too. A rune in two writes is one.
@@ -16,10 +16,10 @@ type readable struct {
 	rest []byte // the beginning of a rune whose end is still to come
 }
 
-// Raw is what is written to as it is, for what moves the cursor on purpose.
+// Raw is the writer beneath, for text that moves the cursor on purpose.
 func (w *readable) Raw() io.Writer { return w.to }
 
-// Write escapes what a terminal would obey or misrender. A character that is cut between two
+// Write escapes characters that a terminal would obey or misrender. A character that is cut between two
 // writes waits for its rest.
 func (w *readable) Write(b []byte) (int, error) {
 	text := b
@@ -47,7 +47,7 @@ func (w *readable) writeText(text []byte) error {
 	return err
 }
 
-// writeRest writes what is left of a rune that never came.
+// writeRest writes the rest of a rune that never came.
 func (w *readable) writeRest() error {
 	err := w.writeText(w.rest)
 	w.rest = nil
@@ -67,7 +67,7 @@ func begun(text []byte) int {
 	return 0
 }
 
-// Line is a text that stands in a line of a table: what misleads a terminal is escaped,
+// Line is a text that stands in a line of a table: characters that mislead a terminal are escaped,
 // ends of lines and tabs too.
 func Line(s string) string {
 	return string(appendReadable(nil, []byte(s), func(r rune) bool { return r == '\n' || r == '\t' || misread(r) }))

@@ -77,7 +77,7 @@ func Open(ctx context.Context, at system.Place, names []string, o system.Options
 }
 
 // OpenNamed is Open for one model whose file may be gone. gone says that it is: then nothing of the
-// model is known but its name and what its catalog has (model.Named). A name for which
+// model is known but its name and its catalog (model.Named). A name for which
 // there is neither a file nor a catalog is the error of Open.
 func OpenNamed(ctx context.Context, at system.Place, name string, o system.Options) (s *system.System, gone bool, err error) {
 	m, missing := LoadModel(ctx, name)

@@ -22,7 +22,7 @@ func Serves(dir, url string) (end func(), err error) {
 	return func() { os.Remove(path) }, nil
 }
 
-// noServer removes what a process that was killed has left in a data directory.
+// noServer removes the file that a killed process has left in a data directory.
 func noServer(dir string) { os.Remove(filepath.Join(dir, serverFile)) }
 
 // ServerOf returns the URL of the server that has a data directory, if err says that another process has it; otherwise "".

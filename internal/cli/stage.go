@@ -23,7 +23,7 @@ func (f *StageFlags) Deployment() stage.Stage {
 	return s
 }
 
-// OfStage is what a command that serves says of its stage, behind the place of its rows;
+// OfStage names the stage of a command that serves, behind the place of its rows;
 // "" for the default stage with the model's names.
 func OfStage(n *stage.Names) string {
 	out := ""
@@ -62,7 +62,7 @@ func StageOfEnvironment() (f StageFlags, err error) {
 // stageName is a stage as a flag, checked when it is read.
 type stageName string
 
-// UnmarshalText refuses what is no name of a stage, so a wrong one is a usage error before anything
+// UnmarshalText refuses a text that is no name of a stage, so a wrong one is a usage error before anything
 // is opened.
 func (n *stageName) UnmarshalText(text []byte) error {
 	*n = stageName(text)

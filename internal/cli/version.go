@@ -61,7 +61,7 @@ func built() (version, from string) {
 	return cmp.Or(version, "unreleased"), cmp.Or(from, "unknown")
 }
 
-// printVersion prints what a report of a fault needs: version, commit, the formats of stored data, and the platform.
+// printVersion prints the facts that a report of a fault needs: version, commit, the formats of stored data, and the platform.
 func printVersion(to io.Writer, program string) error {
 	version, from := built()
 	_, err := fmt.Fprintf(to, "%s %s\ncommit %s\nformats: %s\n%s %s/%s\n", program, version, from,

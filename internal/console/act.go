@@ -10,7 +10,7 @@ const maxForm = 1 << 20
 
 // act has h do an action, one at a time, if the console may act and the request comes from one of
 // its own pages. Both of two things must show that, since each alone has failed in the field:
-// what the browser says of the origin, and a token that only such a page has.
+// the browser's word on the origin, and a token that only such a page has.
 // A body of more than maxForm bytes, or one that is no form, is 400; a console that only reads,
 // another origin and a wrong token are 403. None of them runs h. An action waits for the one before
 // it as long as its request lasts, and each that runs is logged with its path.

@@ -19,7 +19,7 @@ const (
 )
 
 // check is the last recount of a model's derived values, or the one that runs: at most one at a time.
-// What the last recount found stays until the next one begins, so a
+// The findings of the last recount stay until the next one begins, so a
 // page shows a whole result or one that grows.
 type check struct {
 	mu      sync.Mutex // guards the following
@@ -29,7 +29,7 @@ type check struct {
 	found   recounted
 }
 
-// recounted is what a recount has found until now.
+// recounted is the findings of a recount until now.
 type recounted struct {
 	Rows, Checked int // rows read, and values compared
 	Differ        int
@@ -48,7 +48,7 @@ type checkPage struct {
 	Began, Action, Command string
 }
 
-// differenceLine is one difference of a recount, with what the row shows and what it should show.
+// differenceLine is one difference of a recount, with the shown value and the right one.
 type differenceLine struct {
 	Derivation string
 	Row        link
@@ -56,7 +56,7 @@ type differenceLine struct {
 }
 
 // toggleVerify begins a recount, or ends the one that runs. To begin while one runs, and to stop none, changes nothing.
-// A new one forgets what the last found. The answer does not wait for it: it ends by itself, or soon after the console.
+// A new one forgets the findings of the last. The answer does not wait for it: it ends by itself, or soon after the console.
 func (c *Console) toggleVerify(r *request) error {
 	k, part := c.checks[r.part.Model.Name], r.part
 	k.mu.Lock()
@@ -82,7 +82,7 @@ func (c *Console) toggleVerify(r *request) error {
 }
 
 // run recounts, beside the follower and the applications.
-// It reads each row at least twice. What it reports differed in the same way both times, so a
+// It reads each row at least twice. A reported difference was the same both times, so a
 // change that was being applied is not a difference (scratch.Verify.Twice).
 func (k *check) run(ctx context.Context, s *system.System, part *system.Part) {
 	v := scratch.Of(s, part)

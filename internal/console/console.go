@@ -1,9 +1,9 @@
-// Package console serves web pages that show what a model derives, and why:
+// Package console serves web pages that show the derived data of a model, and explain it:
 //
 //	GET /                              the models
-//	GET /console/{model}               what is derived from what, and its state
+//	GET /console/{model}               derivations, their sources and states
 //	GET /console/{model}/rows          rows by entity, by index, by item collection
-//	GET /console/{model}/row           one row: what the application wrote, what weir derived
+//	GET /console/{model}/row           one row: the application's values and weir's
 //	GET /console/{model}/row.json      the same row, in DynamoDB's JSON
 //	GET /console/{model}/why           the rows that count towards a derived value now
 //	GET /console/{model}/queries       the named queries
@@ -12,7 +12,7 @@
 //	GET /console/{model}/tail/events   the same as server-sent events
 //	GET /console/{model}/dead          dead letters
 //	GET /console/{model}/dead/{id}     one, with its record
-//	GET /console/{model}/health        lag by shard, builds, tables, search, what differs
+//	GET /console/{model}/health        lag by shard, builds, tables, search, differences
 //
 // A console that may act (Options.Write) also answers these:
 //
@@ -37,13 +37,13 @@
 //	graph.go, derivations.go,
 //	streams.go                         the model, drawn from the plan, with the state of each derivation and stream
 //	rows.go, row.go, refs.go           rows, a row, and the links from one to another
-//	why.go, history.go, picture.go     what counts towards a value, the records that changed it, its course
+//	why.go, history.go, picture.go     the rows that count towards a value, the records that changed it, its course
 //	queries.go                         forms for queries and searches
-//	hub.go, tail.go, effects.go        what followers tell, handed to tails that may be slow
+//	hub.go, tail.go, effects.go        the reports of followers, handed to tails that may be slow
 //	letters.go                         the same for programs, as JSON
-//	dead.go, retry.go                  dead letters, and what is done with one
+//	dead.go, retry.go                  dead letters, and the actions on one
 //	health.go, course.go, check.go     lag and its last hour, leases, builds; a recount
-//	act.go, try.go                     what every action must prove; the tools of dev
+//	act.go, try.go                     the proof that every action needs; the tools of dev
 package console
 
 import (
@@ -78,7 +78,7 @@ var script []byte
 //go:embed pages
 var pages embed.FS
 
-// Options are what a console needs besides the system.
+// Options are the needs of a console besides the system.
 type Options struct {
 	Log *slog.Logger // nil is slog.Default()
 	// Status returns the status of a model; see status.Recent.
@@ -87,11 +87,11 @@ type Options struct {
 	// Shards returns the shards that this process reads of a model; nil for a store that one process has.
 	// It is called while a page is made and must not wait for a service.
 	Shards func(model string) []reader.Status
-	// Stopped returns what stands still of a model; nil for a store where nothing can.
+	// Stopped returns the parts of a model that stand still; nil for a store where nothing can.
 	Stopped func(model string) []reader.Stopped
 	// Units returns the write units used of each table; nil where they are not counted.
 	Units func() []budget.Use
-	// Activity has what the followers of this process apply; nil is nothing.
+	// Activity has the records that the followers of this process apply; nil is nothing.
 	Activity *Activity
 	// Recordings has, by model, recorded files that a page may read to explain a value.
 	Recordings map[string]Recordings
@@ -185,7 +185,7 @@ func New(s *system.System, o Options) (*Console, error) {
 	return c, nil
 }
 
-// Close ends what the console does by itself, and what an action has begun, and waits for it.
+// Close ends the console's own work, and that of actions, and waits for it.
 // Requests may still come: an action that would begin such
 // work is then answered 503.
 func (c *Console) Close() {
@@ -270,7 +270,7 @@ type request struct {
 	began time.Time
 }
 
-// answerPage answers with what h renders. An error of h becomes a page, or the problem of something
+// answerPage answers with the page that h renders. An error of h becomes a page, or the problem of something
 // that is not the reader's mistake.
 // Each page spends one command of the key's rate. A page that takes longer than maxSeconds is 503,
 // any other error of h a problem with an id that the log has, too. h must not have begun its answer

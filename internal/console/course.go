@@ -112,7 +112,7 @@ func (c *Console) takeSamples() {
 	}
 }
 
-// takeSample makes a moment of what is known now.
+// takeSample makes a moment of the present state.
 func (c *Console) takeSample(part *system.Part, shards []shardLag) moment {
 	s := moment{at: time.Now(), lag: map[series]time.Duration{}, read: c.options.Activity.models[part.Model.Name].read()}
 	for i := range shards[:min(len(shards), maxSeries)] {
@@ -166,7 +166,7 @@ type flow struct {
 	rates  map[string]float64 // records a second, by entity
 }
 
-// flow returns what the last minute's samples, and the counts of now, say about a model. It asks
+// flow returns the flow of a model by the last minute's samples and the counts of now. It asks
 // the store for the lag of each shard, so call it once for a page.
 func (c *Console) flow(r *request) (*flow, error) {
 	shards, err := c.describeShards(r.ctx, r.part)
@@ -202,7 +202,7 @@ func (f *flow) table(name string) (shards int, lag time.Duration) {
 	return len(seen), lag
 }
 
-// worse is the greater of two lags; what is not known of one is not known of both.
+// worse is the greater of two lags; a lag that is not known of one is not known of both.
 func worse(a, b time.Duration) time.Duration {
 	switch {
 	case a == lagUnknown || b == lagUnknown:

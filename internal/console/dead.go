@@ -19,7 +19,7 @@ type deadPage struct {
 	More    bool // there are more than were read
 	Read    int
 	All     string
-	Done    string // what an action came to
+	Done    string // the outcome of an action
 	Failed  bool   // it came to less than it should
 }
 
@@ -52,7 +52,7 @@ var errEnough = errors.New("enough")
 // one kind.
 func (c *Console) showLetters(r *request) error { return c.listLetters(r, http.StatusOK, "") }
 
-// listLetters shows dead letters, and what an action came to.
+// listLetters shows dead letters, and the outcome of an action.
 // Counts are those of the first readLetters letters; More says that there are others. Nothing is changed by listing.
 func (c *Console) listLetters(r *request, status int, done string) error {
 	p := deadPage{Kind: r.param("kind"), All: r.path("/dead"), Done: done, Failed: status != http.StatusOK}
@@ -115,8 +115,8 @@ type letterPage struct {
 // meanwhile is not found.
 func (c *Console) showOneLetter(r *request) error { return c.showLetter(r, http.StatusOK, "", false) }
 
-// showLetter shows a letter with what an action came to, or with the question whether to discard it.
-// What the model hides is left out.
+// showLetter shows a letter with the outcome of an action, or with the question whether to discard it.
+// Hidden values of the model are left out.
 // It reads one letter and writes nothing; a letter that is gone meanwhile is errNoLetter.
 func (c *Console) showLetter(r *request, status int, done string, sure bool) error {
 	d, err := r.part.Runner.DeadByID(r.ctx, r.PathValue("id"))

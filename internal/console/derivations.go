@@ -21,7 +21,7 @@ type derived struct {
 	From       []link
 	Into       link // no Href: a search index
 	State      string
-	Note       string // what is to be said of the state
+	Note       string // the text about the state
 	Rate, Lag  string // of its source rows; "" if the model does not have it
 	Leads      string // where to read on
 	// Class, with the words of the style sheet, is all that decides the colour: the worse one of the
@@ -165,12 +165,12 @@ func doneOf(b *status.Build) string {
 // state says so.
 func percentOf(b *status.Build) int64 { return min(99, 100*b.Rows/b.Of) }
 
-// paused is the state of what could go on and does not: a build or an index that no program works
+// paused is the state of work that could go on and does not: a build or an index that no program works
 // on, and a derivation of which a table stands still. The note says why.
 const paused = "paused"
 
 // classOf is the class of a state of a derivation or an index. A state that it does not know, such
-// as unbuilt, is bad: the page must not show as good what nothing is known of.
+// as unbuilt, is bad: the page must not show a derivation as good of which nothing is known.
 func classOf(state string) string {
 	switch state {
 	case string(owntable.Live), "verified":
@@ -223,7 +223,7 @@ func countStates(ds []derived) string {
 	return strings.Join(seq.Map(slices.Sorted(maps.Keys(n)), func(s string) string { return fmt.Sprint(n[s], " ", s) }), ", ")
 }
 
-// standStill marks streams that stand still, or of which a shard does, and what is derived from them.
+// standStill marks streams that stand still, or of which a shard does, and the derivations that read them.
 func (c *Console) standStill(m *model.Model, ds []derived, ss []stream) {
 	if c.options.Stopped == nil {
 		return

@@ -11,18 +11,18 @@ import (
 	"weir/internal/value"
 )
 
-// effect is what a record leads to on one target.
+// effect is the effect of a record on one target.
 // Effects are comparable: two of one record that say the same are shown once.
 type effect struct {
 	Derivation string
-	What       string // what it adds, "" for a target that is told from more than this record
+	What       string // the amount that it adds, "" for a target that is told from more than this record
 	Entity     string
 	Row        link // no Href: a search index
 }
 
-// effectsOf returns what a change leads to: what it adds to ledgers, the rows that it makes,
+// effectsOf returns the effects of a change: the amounts that it adds to ledgers, the rows that it makes,
 // moves or removes, and the indexes that have it.
-// It is worked out from the record and the model alone and reads no row. So it says what the record
+// It is worked out from the record and the model alone and reads no row. So it tells the effect of the record
 // asks for; a batch that gathers it with others, or has seen it before, may write something else.
 // Feeds and history are left out, since their rows depend on subscribers and past records.
 func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
@@ -57,7 +57,7 @@ func effectsOf(m *model.Model, ch *projections.Change) (out []effect) {
 	return out
 }
 
-// describeSums says what amounts add to the ledger of each target.
+// describeSums describes the amounts that are added to the ledger of each target.
 // Amounts for one target are put together first, so a mean is one effect and not two.
 func describeSums(m *model.Model, adds []projections.Add) (out []effect) {
 	for i, a := range adds {

@@ -11,14 +11,14 @@ import (
 )
 
 // graph is a drawing of the derivations: from the left, streams, source entities, derivations, and
-// what shows them. It is laid out here, so that the page needs no script.
+// the entity that shows them. It is laid out here, so that the page needs no script.
 type graph struct {
 	Width, Height int
 	Nodes         []node
 	Edges         []edge
 }
 
-// node is a box of the drawing. Text is cut to what the box holds; Full is all of it.
+// node is a box of the drawing. Text is cut to the width of the box; Full is all of it.
 type node struct {
 	X, Y, W, H int
 	Text, Full string
@@ -98,7 +98,7 @@ func (c *column) boxes() []node {
 // middle is the height at which edges meet a box.
 func (n node) middle() int { return n.Y + n.H/2 }
 
-// draw lays the derivations out, grouped by what shows them, with the streams that feed them.
+// draw lays the derivations out, grouped by the entity that shows them, with the streams that feed them.
 // The order depends on the names alone, so a drawing stays as it is while states change. It does
 // not change its arguments.
 func draw(ds []derived, ss []stream) *graph {

@@ -10,7 +10,7 @@ import (
 	"weir/internal/status"
 )
 
-// healthPage says whether what is derived is up to date.
+// healthPage says whether derived data is up to date.
 type healthPage struct {
 	Refused string
 	Shards  []shardLine
@@ -71,7 +71,7 @@ func (c *Console) health(r *request) error {
 	return r.ok("health", "Health", &p)
 }
 
-// buildOf shows a build. What the status does not know of it is left empty.
+// buildOf shows a build. Facts that the status does not know of it are left empty.
 // Percent is -1 where it is not known how many rows there are.
 func buildOf(b *status.Build) buildLine {
 	l := buildLine{Of: b.Entity, State: string(b.State), Since: stamp(&b.Since), Generation: b.Generation, Percent: -1}
@@ -90,7 +90,7 @@ func buildOf(b *status.Build) buildLine {
 	return l
 }
 
-// lagClass is good below what a batch takes, and bad from a minute on.
+// lagClass is good below the time of a batch, and bad from a minute on.
 func lagClass(d time.Duration) string {
 	switch {
 	case d < 5*time.Second:

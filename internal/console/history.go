@@ -35,7 +35,7 @@ const (
 // history is the records that changed a value, as far as they are at hand.
 type history struct {
 	Covers   string // which records were looked at
-	Cut      string // what they leave out, "" for nothing
+	Cut      string // the rest that they leave out, "" for nothing
 	Lines    []historyLine
 	All      int // lines that there are
 	Picture  *picture
@@ -74,7 +74,7 @@ type teller struct {
 	points  []point
 }
 
-// tellerOf returns what tells the history of an attribute of a row.
+// tellerOf returns the teller of the history of an attribute of a row.
 func tellerOf(m *model.Model, t *model.Table, ref store.Ref, attr string) (*teller, error) {
 	w, err := scratch.NewWhy(m, printed(t, ref), attr)
 	if err != nil {
@@ -138,7 +138,7 @@ func (h *teller) noteShown(t *model.Table, r *events.Record) {
 // fromRecordings is the parameter for a history from recordings, not from the last records that this process applied.
 const fromRecordings = "recordings"
 
-// fillHistory fills in what changed the value: from the records that this process applied last or, if
+// fillHistory fills in the changes of the value: from the records that this process applied last or, if
 // the reader asks for those, from recordings.
 func (c *Console) fillHistory(r *request, p *whyPage, t *model.Table, ref store.Ref, attr string) error {
 	m := r.part.Model
@@ -178,7 +178,8 @@ func (c *Console) fillHistory(r *request, p *whyPage, t *model.Table, ref store.
 }
 
 // lived looks at the records that this process applied last.
-// It reads memory alone: what was applied before the process began, or has been dropped since, is said to be not at hand. An error of the search for what made the value is shown on the page, beside what was found.
+// It reads memory alone: records that were applied before the process began, or have been dropped since, are said to be not at hand. An
+// error of the search for the maker of the value is shown on the page, beside the changes that were found.
 func (c *Console) lived(r *request, out *history, h *teller) error {
 	recent, number := c.options.Activity.models[h.m.Name].last()
 	out.Covers = "Since the program began, it has applied no record."
@@ -212,7 +213,7 @@ func (c *Console) lived(r *request, out *history, h *teller) error {
 	return nil
 }
 
-// scratch is where records are applied to see what they do.
+// scratch is the store in which records are applied to see their effects.
 func (c *Console) scratch() scratch.Options {
 	dir, size := c.system.Room()
 	return scratch.Options{Dir: dir, Memory: size, Now: c.system.Now}
@@ -236,7 +237,7 @@ func (c *Console) recorded(r *request, out *history, h *teller, from Recordings)
 		}
 		return n, err
 	}
-	// The second pass may read what the first has read and no more: rows that have a part in the
+	// The second pass may read the files that the first has read and no more: rows that have a part in the
 	// value are known from there.
 	n, err := pass(cmp.Or(c.options.mostRecorded, mostRecorded), func(e *events.Entry, table string) error {
 		h.why.Find(e, table)

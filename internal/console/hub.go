@@ -29,8 +29,8 @@ type applied struct {
 	size int
 }
 
-// hub passes records on to tails. publish never waits for a tail: what a tail has no room for
-// is dropped, and the tail learns how much that was.
+// hub passes records on to tails. publish never waits for a tail: records for which a tail has no room
+// are dropped, and the tail learns how many these were.
 // Its cost for a process without tails is one push into recent for each record.
 type hub struct {
 	mu     sync.Mutex
@@ -114,7 +114,7 @@ func (h *hub) read() map[string]uint64 {
 	return maps.Clone(h.counts)
 }
 
-// openTail opens a tail behind the record with a number; 0 begins with the next record. What
+// openTail opens a tail behind the record with a number; 0 begins with the next record. Each record that
 // the hub still has after that record is queued, and the rest counts as missed. The caller
 // closes it.
 // A number that the hub has not reached yet, as of a browser that saw another process, begins with
@@ -144,7 +144,7 @@ func (s *subscription) endTail() {
 	delete(s.hub.subs, s)
 }
 
-// take returns what waits, how many records before that were missed, and the number of the
+// take returns the records that wait, how many records before that were missed, and the number of the
 // newest record.
 // The records belong to the caller from then on. take does not wait: it returns none if nothing
 // waits.
@@ -167,7 +167,7 @@ func (h *hub) last() (out []*applied, number uint64) {
 	return out, h.number
 }
 
-// Activity is what the followers of a process have applied. It keeps a bounded amount of it. Its
+// Activity has records that the followers of a process have applied, a bounded number of them. Its
 // methods may be called from many goroutines.
 type Activity struct {
 	run    string // names this process, so that numbers of another one are not taken for its own

@@ -22,12 +22,12 @@ import (
 //	GET  /console/{model}/letter.json?id=ID     one
 //	POST /console/{model}/letter.json?id=ID     {"action": "retry"} or {"action": "discard"}
 
-// Letter is a dead letter as programs read it. Its JSON is a format that scripts rely on: names do not change, and what
+// Letter is a dead letter as programs read it. Its JSON is a format that scripts rely on: names do not change, and a field that
 // is unknown is left out.
 type Letter struct {
 	ID   string          `json:"id"`
 	Kind deadletter.Kind `json:"kind"`
-	// Target is for what it was, in words: a row, a rule, an index.
+	// Target is for its target, in words: a row, a rule, an index.
 	Target string `json:"target"`
 	// Row is the row that the target is, or that cannot be used; empty if it is none of the model's tables.
 	Row    string `json:"row,omitempty"`
@@ -42,13 +42,13 @@ type Letter struct {
 	Adds   []string        `json:"adds,omitempty"`
 	Record json.RawMessage `json:"record,omitempty"`
 	Raw    string          `json:"raw,omitempty"`
-	// Cut has size and hash of what was too large to keep.
+	// Cut has size and hash of a part that was too large to keep.
 	Cut string `json:"cut,omitempty"`
 	// Expires is when the record or the bytes are deleted, or were.
 	Expires string `json:"expires,omitempty"`
 }
 
-// LetterOf makes it from a dead letter, without what the model hides. Times are in UTC; a record is shown with the types of its values, as
+// LetterOf makes it from a dead letter, without hidden values. Times are in UTC; a record is shown with the types of its values, as
 // DynamoDB's own JSON has them, so that nothing is lost.
 func LetterOf(m *model.Model, d *deadletter.Letter) Letter {
 	shown := d.Shown(m)
@@ -98,7 +98,7 @@ func (r *request) writeJSON(what any) error {
 	return nil
 }
 
-// asJSON makes a problem of what is the caller's mistake, where a page would say it.
+// asJSON makes a problem of the caller's mistake, where a page would say it.
 func asJSON(h func(*request) error) func(*request) error {
 	return func(r *request) error {
 		err := h(r)

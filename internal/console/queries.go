@@ -64,7 +64,7 @@ type queryPage struct {
 	Refused    string
 }
 
-// field is a parameter in the form, with what was typed and what is wrong with it.
+// field is a parameter in the form, with the typed text and its fault.
 type field struct {
 	query.Parameter
 	Value   string
@@ -72,8 +72,8 @@ type field struct {
 }
 
 // query is the form of a named query with its answer: GET /console/{model}/query/{query}. A query
-// without required parameters is asked at once. What the reader can correct is shown at the field
-// with the status 200; what the store answers otherwise is an error.
+// without required parameters is asked at once. A mistake of the reader is shown at the field
+// with the status 200; another answer of the store is an error.
 func (c *Console) query(r *request) error {
 	name := r.PathValue("query")
 	q := r.part.Model.Query(name)
@@ -116,8 +116,8 @@ func (c *Console) query(r *request) error {
 	return r.ok("query", name, &p)
 }
 
-// noteRefusal notes what the reader can correct, and returns any other error.
-// What names no field of the page is shown above the form.
+// noteRefusal notes a mistake that the reader can correct, and returns any other error.
+// A mistake that names no field of the page is shown above the form.
 func (p *queryPage) noteRefusal(err error) error {
 	var bad *query.ParameterError
 	switch {

@@ -18,7 +18,7 @@ func keyText(v value.Value) string {
 	return text(v)
 }
 
-// keyValue reads what keyText wrote, or a person typed, for an attribute of a key.
+// keyValue reads the text of keyText, or one that a person typed, for an attribute of a key.
 // An empty text is Missing, which no key attribute can be; a table without a sort key has the
 // attribute "" and takes nothing.
 func keyValue(a store.KeyAttr, s string) (value.Value, error) {
@@ -92,7 +92,7 @@ func cursorText(t *model.Table, ix *store.Index, c *store.Cursor) string {
 	return base64.RawURLEncoding.EncodeToString(value.AppendItem(nil, it))
 }
 
-// cursorFrom reads what cursorText wrote. Bytes that are no key of this table and index are the
+// cursorFrom reads the text of cursorText. Bytes that are no key of this table and index are the
 // reader's mistake (400), never an error of the store.
 func cursorFrom(t *model.Table, ix *store.Index, s string) (*store.Cursor, error) {
 	if s == "" {

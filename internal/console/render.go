@@ -13,7 +13,7 @@ import (
 	"weir/internal/value"
 )
 
-// functions are what the templates call.
+// functions are those that the templates call.
 var functions = template.FuncMap{
 	"line":  func(s string) string { return brief(s, cellRunes) },
 	"list":  func(all ...any) []any { return all },
@@ -29,7 +29,7 @@ const (
 	longRunes = 4000
 )
 
-// frame is what every page has around its content.
+// frame is the content that every page has around its own.
 type frame struct {
 	Title  string
 	Model  string // "" if the page is of none
@@ -123,7 +123,7 @@ func stamp(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// brief returns the beginning of a text in one line. What could change how the text around it
+// brief returns the beginning of a text in one line. Characters that could change how the text around it
 // reads, such as the order of writing, is escaped.
 // most counts characters, not bytes.
 func brief(s string, most int) string {

@@ -78,7 +78,7 @@ func retryLetter(ctx context.Context, s *system.System, part *system.Part, id st
 	return again.Summary.Applied, err
 }
 
-// retryTime is how long retrying all goes on. Another click goes on with what is left.
+// retryTime is how long retrying all goes on. Another click goes on with the rest.
 const retryTime = 12 * time.Second
 
 // retryAll retries each dead letter once, in the order of their ids.

@@ -33,14 +33,14 @@ type rowPage struct {
 	All     bool   // weir writes all of it
 }
 
-// attribute is one attribute of a row or a ledger. Type is DynamoDB's, or, in a ledger, what it is
+// attribute is one attribute of a row or a ledger. Type is DynamoDB's, or, in a ledger, the use that it is
 // for.
 type attribute struct {
 	Name  string
 	Value shown
 	Type  string
 	Why   string // where the value is explained
-	Own   *shown // what the application wrote where weir shows another value
+	Own   *shown // the application's value where weir shows another one
 }
 
 // ledger is a row of the own table beside the row, as it is stored, without its key.
@@ -89,7 +89,7 @@ func (c *Console) showRow(r *request) error {
 	return r.ok("row", keyText(ref.Key.Partition), &p)
 }
 
-// entityOf returns the entity of a row or, if the row is gone, what its key says.
+// entityOf returns the entity of a row or, if the row is gone, that of its key.
 // It is nil for a row of no entity, and for a key that no entity makes.
 func entityOf(t *model.Table, ref store.Ref, row value.Item) *model.Entity {
 	if row != nil {
@@ -195,7 +195,7 @@ func accumulatorOf(name string) string {
 	return brief(strings.Join(parts, ":"), cellRunes)
 }
 
-// ledgerWord says in words what an attribute of a ledger is.
+// ledgerWord is the meaning of an attribute of a ledger in words.
 // "" is for attributes that need no word.
 func ledgerWord(name string) string {
 	switch {
@@ -263,7 +263,7 @@ func rowsFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 }
 
 // comesFrom returns the rows that a copy was made from, and those whose values it follows.
-// The rows are named by what the copy says of its key; a source that is gone is linked all the
+// The rows are named by the copy's attributes of their keys; a source that is gone is linked all the
 // same.
 func comesFrom(m *model.Model, e *model.Entity, row value.Item) (out []linked) {
 	for rule, source := range copies.Makers(e, row) {

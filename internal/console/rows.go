@@ -26,7 +26,7 @@ type browse struct {
 	Partition string // as typed
 	Prefix    string
 	query     store.Query
-	keep      func(value.Item) bool // picks rows out of what is read; nil keeps all
+	keep      func(value.Item) bool // picks rows out of those that are read; nil keeps all
 }
 
 // rowsPage is a page of rows.
@@ -136,7 +136,7 @@ func (r *request) parseBrowse() (b *browse, err error) {
 	return b, err
 }
 
-// read reads a page. Rows of one entity are picked out of what it reads. The cursor is behind
+// read reads a page. It picks out the rows of one entity. The cursor is behind
 // the last row that is shown or, if the page is not full, the last that was read.
 // So a page may be short, or empty, and still have a next one. It reads no more than readRows rows
 // and the rest of the last read, whatever the size of the table.
@@ -208,7 +208,7 @@ func isKey(t *model.Table, name string) bool {
 	return slices.ContainsFunc(t.KeyAttrs(), func(a store.KeyAttr) bool { return a.Name == name })
 }
 
-// columnsOf chooses the attributes that tell rows apart, leaving out what no row of the page has.
+// columnsOf chooses the attributes that tell rows apart, leaving out those that no row of the page has.
 func columnsOf(e *model.Entity, rows []value.Item) (out []columnHead) {
 	for _, name := range telling(e) {
 		if len(out) < mostColumns && slices.ContainsFunc(rows, func(row value.Item) bool { return row.Has(name) }) {
@@ -218,8 +218,8 @@ func columnsOf(e *model.Entity, rows []value.Item) (out []columnHead) {
 	return out
 }
 
-// telling are the attributes that tell rows of an entity apart: what is derived first, then what the
-// entity declares, but maps, binaries, and what the key shows.
+// telling are the attributes that tell rows of an entity apart: derived ones first, then those that the
+// entity declares, but maps, binaries, and those that the key shows.
 func telling(e *model.Entity) []string {
 	out := slices.Clone(e.DerivedAttributes())
 	for _, a := range e.Attributes {

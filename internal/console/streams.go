@@ -22,7 +22,7 @@ type stream struct {
 	Class     string // good, busy, bad or idle
 }
 
-// streams returns the streams that feed derivations, in the order of these. What functions read, this
+// streams returns the streams that feed derivations, in the order of these. The reads of functions, this
 // process cannot know the lag of.
 func streams(m *model.Model, st *status.Status, ds []derived, f *flow) (out []stream) {
 	for i := range ds {

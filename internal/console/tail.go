@@ -16,7 +16,7 @@ import (
 	"weir/internal/web"
 )
 
-// A tail sends what waits every tailEvery, at most tailAtOnce records of it, and gives up on a
+// A tail sends the waiting records every tailEvery, at most tailAtOnce of them, and gives up on a
 // browser that takes nothing for tailPatience. maxTails are open at once: each keeps one of the
 // server's requests.
 const (
@@ -71,7 +71,7 @@ func (f filter) passes(l *recordLine) bool {
 	return (f.entity == "" || l.Entity == f.entity) && (f.key == "" || strings.Contains(l.Row.Text, f.key))
 }
 
-// tail is the page with what the process has applied last, the newest first: GET
+// tail is the page with the records that the process has applied last, the newest first: GET
 // /console/{model}/tail. It reads no store.
 func (c *Console) tail(r *request) error {
 	f, m := r.filter(), r.part.Model
@@ -237,14 +237,14 @@ func (c *Console) streamBatches(r *request, out *http.ResponseController, s *sub
 	return nil
 }
 
-// tailBatch is what one event has.
+// tailBatch is the content of one event.
 type tailBatch struct {
 	Missed  uint64
 	Again   bool
 	Records []recordLine
 }
 
-// renderBatch renders what waits as one event, the newest record first; "" if nothing of it is asked for.
+// renderBatch renders the waiting records as one event, the newest record first; "" if nothing of it is asked for.
 // At most tailAtOnce records are in one event. The others count as missed, with those that the
 // subscription has dropped.
 func (c *Console) renderBatch(m *model.Model, s *subscription, f filter) (string, error) {

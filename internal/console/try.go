@@ -16,7 +16,7 @@ import (
 
 // Try are the tools of a process in which everything may be tried out.
 type Try struct {
-	// Kill ends what follows the streams of a model in the middle of whatever it does, as a crash
+	// Kill ends the follower of a model's streams in the middle of its work, as a crash
 	// would, and starts it again. It returns how often it has done so.
 	// It returns without waiting until the follower has caught up. Nothing is lost by it: the
 	// follower begins at its checkpoints.
@@ -56,7 +56,7 @@ type newPage struct {
 	Entity  string
 	Action  string
 	Fields  []newField
-	Refused []string // what is wrong with the row as a whole
+	Refused []string // the fault of the row as a whole
 	Done    string
 	Row     *link
 }
@@ -87,8 +87,8 @@ func (c *Console) newRow(r *request) error {
 	return r.ok("new", "A row of "+e.Name, c.formOf(r, e))
 }
 
-// formOf makes the form from the entity: what a command may give, keys first.
-// Computed attributes have no field. What was sent is in the form again, so that a mistake costs no
+// formOf makes the form from the entity: the fields that a command may give, keys first.
+// Computed attributes have no field. The sent values are in the form again, so that a mistake costs no
 // retyping.
 func (c *Console) formOf(r *request, e *model.Entity) *newPage {
 	p := &newPage{Entity: e.Name, Action: r.path("/new/" + url.PathEscape(e.Name))}
@@ -117,7 +117,7 @@ func (c *Console) formOf(r *request, e *model.Entity) *newPage {
 	return p
 }
 
-// write writes a row with the rules of ingest, and shows what is wrong at the field.
+// write writes a row with the rules of ingest, and shows a mistake at its field.
 // A field that is left empty is absent from the command. For a deletion only the key counts. The
 // row is written by the same code as over HTTP, with unique values, defaults and conditions;
 // refusals are 422.
@@ -177,8 +177,8 @@ func (p *newPage) placeProblems(no *ingest.Refusal) {
 	}
 }
 
-// typedIn reads what a person typed for an attribute of a type. A list, a set and a map are JSON.
-// What is no number or boolean is returned as a text, so that it is refused at its field; only
+// typedIn reads the text that a person typed for an attribute of a type. A list, a set and a map are JSON.
+// A text that is no number or boolean is returned as a text, so that it is refused at its field; only
 // wrong JSON is an error.
 func typedIn(t model.Type, s string) (value.Value, error) {
 	switch t {

@@ -23,7 +23,7 @@ type contributor struct {
 	to     []model.Assign
 }
 
-// contributors returns what may decide an attribute of an entity's rows.
+// contributors returns the derivations that may decide an attribute of an entity's rows.
 // History, feeds, copies and search documents have none: their rows are made, not counted. A
 // group's attributes are tallies of its row, and the latest of its rows.
 func contributors(e *model.Entity, attr string) (out []contributor) {
@@ -131,13 +131,13 @@ type whyPage struct {
 	History    *history
 }
 
-// whyRow is a row that counts, with what it counts for: the value of the field, or 1.
+// whyRow is a row that counts, with its part: the value of the field, or 1.
 type whyRow struct {
 	Row   link
 	Value shown
 }
 
-// explainValue lists the rows behind a derived value as they are now: GET /console/{model}/why. What counted
+// explainValue lists the rows behind a derived value as they are now: GET /console/{model}/why. A row that counted
 // before, and is gone, is in a recording only; the page names the command that finds it there.
 func (c *Console) explainValue(r *request) error {
 	t, ref, row, err := r.stored()

@@ -1,16 +1,16 @@
-// Package contribution decides the steps of an online build: what a source row adds to a
+// Package contribution decides the steps of an online build: the amounts that a source row adds to a
 // ledger while consumers apply the stream and a builder scans the table at the same time.
 //
 // A build fills a generation of ledgers beside the live one. For each source row and each
-// target that the row adds to, a mark (Mark) holds what the row has added there, and the
+// target that the row adds to, a mark (Mark) holds the amounts that the row has added there, and the
 // position of the record that said so. No mark means that nothing was added. So a ledger
-// is at any time the sum of its marks, and each mark moves on from what it was:
+// is at any time the sum of its marks, and each mark moves on from its old amounts:
 //
 //   - a record (Record) replaces the contribution, unless the mark has seen it or a later
 //     one of the row. Old images are not needed for the amounts, so it does not matter
-//     what was delivered, read or counted before.
+//     which changes were delivered, read or counted before.
 //   - the builder (Row) puts the contribution of a row that it has read, if there is no
-//     mark. A mark is of a record that is newer than what the builder has read, or it does
+//     mark. A mark is of a record that is newer than the row that the builder has read, or it does
 //     the same as the builder.
 //   - the audit (Audit) puts right a mark that differs from the row, which was read after it.
 //
@@ -25,18 +25,18 @@ import (
 	"weir/internal/value"
 )
 
-// Mark is what one source row has added to one target's ledger. The zero Mark stands for
+// Mark holds the amounts that one source row has added to one target's ledger. The zero Mark stands for
 // none.
 type Mark struct {
 	Version  int64           // how often it was written; 0 if there is none
 	Position events.Position // of the last record that was counted; zero if none was
-	Amounts  []value.Attr    // what the row has added, by accumulator
+	Amounts  []value.Attr    // the amounts that the row has added, by accumulator
 }
 
 // Nothing reports that the row has added nothing.
 func (m Mark) Nothing() bool { return len(m.Amounts) == 0 }
 
-// Step is what a mark becomes, and what its ledger gets.
+// Step is the new mark, and the amounts that its ledger gets.
 type Step struct {
 	Delta []value.Attr // amounts to add to the ledger; none if the ledger stays
 	Mark  Mark
@@ -69,13 +69,13 @@ func Audit(m Mark, f []value.Attr) (s Step, ok bool) {
 	return s, len(s.Delta) > 0
 }
 
-// becomes is the step from a mark to the one that contributes f, with what the ledger gets in between. Its
+// becomes is the step from a mark to the one that contributes f, with the amounts that the ledger gets in between. Its
 // version is one higher, which is the condition under which both are written.
 func (m Mark) becomes(at events.Position, f []value.Attr) Step {
 	return Step{Delta: Minus(f, m.Amounts), Mark: Mark{Version: m.Version + 1, Position: at, Amounts: f}}
 }
 
-// Minus returns what leads from one contribution to another, without amounts of 0.
+// Minus returns the step from one contribution to another, without amounts of 0.
 func Minus(f, was []value.Attr) []value.Attr {
 	out := slices.Clone(f)
 	for _, a := range was {
@@ -107,7 +107,7 @@ func Sum(amounts []value.Attr) []value.Attr {
 // Same reports whether two contributions are equal.
 func Same(a, b []value.Attr) bool { return len(Minus(a, b)) == 0 }
 
-// Offer is what a record or a row says that a source row contributes to a target.
+// Offer is the contribution of a source row to a target, as a record or a row says it.
 type Offer struct {
 	Source   string // the source row
 	Position events.Position
@@ -116,7 +116,7 @@ type Offer struct {
 }
 
 // Last keeps, of the offers of one target in the order of the stream, the last one of each
-// source row. Offers must be of all records that changed what the row contributes here, so
+// source row. Offers must be of all records that changed the row's contribution here, so
 // that a row which contributes the same again at the end is still offered: the builder may
 // have read it in between.
 func Last(offers []Offer) []Offer {

@@ -13,10 +13,10 @@ import (
 // So a consumer takes the floor in one write of the shard's checkpoint, which fences it:
 // from then on the checkpoint moves only for batches whose view of the builds is not older.
 // A batch with an older view is read again and applied under the new one. The view is read
-// after the batch was received. So what is applied under the view before the announcement
+// after the batch was received. So a batch that is applied under the view before the announcement
 // was written before it, and the builder, which begins to scan after it, reads its effect.
 
-// Fence is what the checkpoint of a shard says about builds. The zero Fence stands for none.
+// Fence is the part of a shard's checkpoint about builds. The zero Fence stands for none.
 type Fence struct {
 	View   int64                     // version of the view that a batch must have at least
 	Floors map[int64]events.Position // by the version that announced the build

@@ -17,7 +17,7 @@ import (
 // shard is cut before a record that was written after the hand-over was announced, and the
 // audit is over before that. Times of records are approximate and do not rise with each
 // record. They decide only where a shard is cut, by a margin that is larger than their
-// error. What is behind the cut is counted by position whatever its time says, and so is
+// error. A record behind the cut is counted by position whatever its time says, and so is
 // all of a shard whose parent was cut.
 
 // HandOver says how far a build's ledgers have gone over to positions. The zero HandOver
@@ -43,8 +43,8 @@ func (h HandOver) Late(written time.Time, at events.Position) bool {
 }
 
 // Begins reports whether a shard of which nothing was applied is cut at its beginning, by the first record that is read
-// of it. That was written after the build was audited, which was an hour before At. And if a shard from which it descends is cut, its records
-// are later than that one's, so the half hour is for the error of both times.
+// of it. That was written after the build was audited, which was an hour before At. And if a shard from which it descends is cut, its
+// records are later than that one's, so the half hour is for the error of both times.
 func (h HandOver) Begins(written time.Time, at events.Position) bool {
 	return h.Announced() && written.After(h.At.Add(-30*time.Minute)) && at.Compare(h.After) > 0
 }
@@ -54,7 +54,7 @@ type Way int
 
 // The ways.
 const (
-	Left       Way = iota // it was counted before, or the build has read what it did
+	Left       Way = iota // it was counted before, or the build has read its row
 	ByMark                // by contribution
 	ByPosition            // by f(new) − f(old)
 )
@@ -98,7 +98,7 @@ func (f Fence) Inherit(above Fence, checkpoint events.Position) Fence {
 	return f
 }
 
-// Shard is what is known of a shard.
+// Shard is the known state of a shard.
 type Shard struct {
 	Parent string
 	Listed bool

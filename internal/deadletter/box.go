@@ -68,7 +68,7 @@ func (b Box) deadOf(l *owntable.LetterRow) Letter {
 }
 
 // Each yields the dead letters in the order of their ids, page by page. A
-// letter comes without its parts: its body is what the head holds.
+// letter comes without its parts: its body is that of the head.
 func (b Box) Each(ctx context.Context, yield func(Letter) error) error {
 	for row, err := range store.EachRow(ctx, b.Store, owntable.RowsOf(owntable.Dead(b.Model.Name))) {
 		if err != nil {
@@ -85,8 +85,8 @@ func (b Box) Each(ctx context.Context, yield func(Letter) error) error {
 // ErrNoDead says that there is no dead letter with the id.
 var ErrNoDead = errors.New("there is no dead letter with this id")
 
-// ByID reads a dead letter with all its parts that have not expired, or returns ErrNoDead. A letter of which parts are missing is read again: it
-// may have been deleted since its head was read, and kept again.
+// ByID reads a dead letter with all its parts that have not expired, or returns ErrNoDead. A letter of which parts are missing is read
+// again: it may have been deleted since its head was read, and kept again.
 func (b Box) ByID(ctx context.Context, id string) (Letter, error) {
 	at := owntable.Letter(b.Model.Name, id)
 	var unread error

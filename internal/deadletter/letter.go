@@ -1,7 +1,7 @@
-// Package deadletter keeps what could not be applied, whole, in our own table: one letter for each thing. A letter has all that a
-// retry needs. What a retry does belongs to the engine and to the kinds of projection; this package lists, keeps and deletes.
+// Package deadletter keeps changes that could not be applied, whole, in our own table: one letter for each. A letter has all that a
+// retry needs. The retry itself belongs to the engine and to the kinds of projection; this package lists, keeps and deletes.
 //
-// A letter is kept before what caused it is acknowledged, or in the same transaction. A crash in between leaves the record to be
+// A letter is kept before its cause is acknowledged, or in the same transaction. A crash in between leaves the record to be
 // applied again, and the letter that is then kept has the same id.
 package deadletter
 
@@ -22,7 +22,7 @@ import (
 	"weir/internal/value"
 )
 
-// Kind says what could not be done, and so what a retry does. It is stored in each
+// Kind says which step could not be done, and so how a retry goes. It is stored in each
 // letter and printed; a retry of a kind that this version does not know fails (ErrNoRetry).
 type Kind string
 
@@ -48,7 +48,7 @@ type Letter struct {
 	// ID is the same for the same letter, so that keeping it twice keeps it once.
 	ID     string
 	Kind   Kind
-	Target string // what it was for, in a form for people
+	Target string // its purpose, in a form for people
 	// Reason is the error, for people; programs go by Kind.
 	Reason string
 	// ShardKey and Position say which record it was. Neither is set if there was none.
@@ -60,7 +60,7 @@ type Letter struct {
 	Record   value.Item        // see owntable.RecordItem
 	Raw      string            // of a Record that could not be decoded: its bytes
 	// Of a Record: file, line and offset; of a Gap: where the records
-	// are missing; of a Follow: what is followed.
+	// are missing; of a Follow: the row that is followed.
 	Source string
 
 	// Cut has the size and the hash of a record, bytes or amounts that were too large to keep; "" for none.
@@ -72,10 +72,10 @@ type Letter struct {
 	parts int // how many rows besides the head hold the body
 }
 
-// ofRow are the kinds of letters about what a row does not show.
+// ofRow are the kinds of letters about values that a row does not show.
 var ofRow = []Kind{Number, Status, Publish}
 
-// ID returns the id of the letter about what a row does not show.
+// ID returns the id of the letter about a value that a row does not show.
 func ID(kind Kind, row store.Ref) string {
 	d := Letter{Kind: kind, Row: row}
 	d.setID()
@@ -84,7 +84,7 @@ func ID(kind Kind, row store.Ref) string {
 
 // setID sets the id of a dead letter. The same letter always gets the same id, so
 // keeping it twice keeps it once. The id is hexadecimal, so that it is easy to type as an
-// argument. The id of a letter about what a row does not show (ofRow) depends only on the row, not on how
+// argument. The id of a letter about a value that a row does not show (ofRow) depends only on the row, not on how
 // the model describes it.
 func (d *Letter) setID() {
 	target, row := d.Target, d.Row
@@ -119,8 +119,8 @@ func KeysOf(c *projections.Change) value.Item {
 	return owntable.RecordItem(&events.Record{Table: c.Table.Name, Keys: c.Table.Item(c.Row.Key)})
 }
 
-// Shown returns the letter as it may leave weir: without what the model hides, and with commands that can be typed. If that may be in amounts or bytes, which
-// cannot be told apart, they are left out whole.
+// Shown returns the letter as it may leave weir: without hidden values, and with commands that can be typed. If that may be in amounts or
+// bytes, which cannot be told apart, they are left out whole.
 func (d *Letter) Shown(m *model.Model) Letter {
 	out := *d
 	if out.Reason = m.Typed(d.Reason); !m.Hides() {
@@ -149,7 +149,7 @@ func (d *Letter) ChangeRecord() events.Record {
 }
 
 // ShardGap is the letter of a gap of a shard: records behind a position are missing. Those behind one position are one letter,
-// also of several programs and however often it is kept: what is missing grows while nothing is applied.
+// also of several programs and however often it is kept: the backlog grows while nothing is applied.
 func ShardGap(table, shard string, behind events.Position, what string, now time.Time) Letter {
 	return Letter{
 		Kind: Gap, Target: fmt.Sprintf("shard %s of %s", shard, table), Position: behind, Time: now.UTC(),

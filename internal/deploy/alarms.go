@@ -23,7 +23,7 @@ type alarm struct {
 	When      periods
 }
 
-// periods say how CloudWatch looks at a metric. Missing is what a period without data counts as.
+// periods say how CloudWatch looks at a metric. Missing is the meaning of a period without data.
 type periods struct {
 	Seconds, Bad, Of int
 	Missing          string
@@ -36,7 +36,7 @@ var (
 	happened = periods{Seconds: 60, Bad: 1, Of: 15, Missing: "notBreaching"}
 	// A load that lasts.
 	lasting = periods{Seconds: 60, Bad: 10, Of: 15, Missing: "notBreaching"}
-	// What the schedule writes every five minutes, and must write.
+	// The schedule writes this every five minutes, and must write it.
 	silent = periods{Seconds: 300, Bad: 3, Of: 3, Missing: "breaching"}
 	// The same, where one that was not written says nothing: the alarm stays as it is.
 	standing = periods{Seconds: 300, Bad: 1, Of: 1, Missing: "ignore"}
@@ -49,7 +49,7 @@ func (a *alarm) anchor() string { return strings.ReplaceAll(strings.ToLower(a.Ru
 // Without a function and a queue it is of the account. In weir's own namespace it is of the function's model.
 type metric struct {
 	Namespace, Name, Statistic string
-	// One of the following says what it is of.
+	// One of the following says its subject.
 	Function *Function
 	Queue    string // a resource
 	Table    *Table // with a function: of its mapping of the table's stream
@@ -80,7 +80,7 @@ func (p *Plan) alarms() []alarm {
 		Metric: metric{Namespace: lambdaMetrics, Name: "ClaimedAccountConcurrency", Statistic: "Maximum"}})
 }
 
-// alarms are the alarms of a model. Lambda never reports expired records: the age of what it
+// alarms are the alarms of a model. Lambda never reports expired records: the age of the record that it
 // reads is the only warning before a gap.
 // Their order is that of the functions, then the queues, and is part of the template: the same model gives the same.
 // Each names the section of operations.md that says what to do.
@@ -119,7 +119,7 @@ func (m *Model) alarms() (out []alarm) {
 // commandAge is the age in seconds at which a command has waited too long: it was tried at least twice.
 const commandAge = 600
 
-// own are the alarms on what the function itself reports, one of each kind for the model, and on what its mappings count, one for
+// own are the alarms on the function's own metrics, one of each kind for the model, and on the metrics of its mappings, one for
 // each table.
 func (m *Model) own(f *Function) (out []alarm) {
 	for _, a := range []alarm{

@@ -17,7 +17,7 @@ import (
 func (p *Plan) CloudFormation() ([]byte, error) { return (&stack{plan: p}).writeTemplate() }
 
 // stack writes a template.
-// It is used once. The first error is kept in err and returned at the end, so that what adds resources need not
+// It is used once. The first error is kept in err and returned at the end, so that functions that add resources need not
 // look at errors.
 type stack struct {
 	plan      *Plan
@@ -68,7 +68,7 @@ func (s *stack) add(id, about, kind string, entries ...entry) {
 }
 
 // writeTemplate adds all resources and writes the template. It is called once.
-// The first error of any resource is returned, and no template then. A template above what CloudFormation takes is an error
+// The first error of any resource is returned, and no template then. A template above CloudFormation's limit is an error
 // too. The same plan gives the same bytes.
 func (s *stack) writeTemplate() ([]byte, error) {
 	s.addTables()
@@ -300,7 +300,7 @@ func (s *stack) addRelease(f *Function) {
 		is("AutoRollbackConfiguration", object(is("Enabled", true), is("Events", putOnOneLine(list("DEPLOYMENT_FAILURE", "DEPLOYMENT_STOP_ON_ALARM"))))))))
 }
 
-// addShift adds what gradual shifts of all functions share.
+// addShift adds the resources that gradual shifts of all functions share.
 func (s *stack) addShift() {
 	s.add("ShiftApplication", "", "AWS::CodeDeploy::Application", is("Condition", "Shifts"), is("Properties", object(is("ComputePlatform", "Lambda"))))
 	s.add("ShiftRole", "", "AWS::IAM::Role", is("Condition", "Shifts"), is("Properties", object(
@@ -358,8 +358,8 @@ func (s *stack) addRole(f *Function) {
 		is("Policies", list(object(is("PolicyName", "weir"), is("PolicyDocument", object(is("Version", "2012-10-17"), is("Statement", list(statements...))))))))))...)
 }
 
-// resourcesOf are the ARNs of what a grant is for, and the condition under which they exist.
-// cond is "" for what always exists. A model without indexes has no resources for ModelIndexes.
+// resourcesOf are the ARNs that a grant is for, and the condition under which they exist.
+// cond is "" for a resource that always exists. A model without indexes has no resources for ModelIndexes.
 func (s *stack) resourcesOf(f *Function, on Resource) (out []any, cond string) {
 	const table = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/"
 	each := func(suffix string, has func(*Table) bool) {
@@ -455,7 +455,7 @@ func (s *stack) addDashboard(m *Model) {
 		is("DashboardBody", tagged("Sub", list(text, names))))))
 }
 
-// outputs are what a program that writes to the models, or asks, has to know: URLs and queues.
+// outputs are the facts that a program which writes to the models, or asks, has to know: URLs and queues.
 func (s *stack) outputs() node {
 	var out []entry
 	for _, m := range s.plan.Models {
@@ -488,7 +488,7 @@ func (p *Plan) names() []string {
 }
 
 // head is the comment that a template begins with.
-// It has no time and no version, so that a template changes only when what it makes does.
+// It has no time and no version, so that a template changes only when its resources do.
 func (p *Plan) head() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by projector deploy template %s. Make it again when the model\n# changes, and read the difference.\n", strings.Join(p.names(), " "))

@@ -1,4 +1,4 @@
-// This file says what a model costs on AWS in a month, and what handlers that derive the same would. Its formulas are
+// This file computes the price of a model on AWS in a month, and of handlers that derive the same. Its formulas are
 // those of docs/guide/cost.md; package build has the same prices.
 
 package deploy
@@ -27,10 +27,10 @@ const (
 	unit        = 175.20    // an OpenSearch Compute Unit, a month: the least that a pipeline of zero-ETL has
 )
 
-// Price returns what units cost, in dollars.
+// Price returns the price of units, in dollars.
 func Price(writes, reads float64) float64 { return (writes*WritePrice + reads*ReadPrice) / 1e6 }
 
-// Load is what is written, and how it is read.
+// Load is the writes of an application, and how they are read.
 type Load struct {
 	Writes    float64 // of source rows, a second
 	Shards    int
@@ -46,7 +46,7 @@ type Load struct {
 // Counts of CloudWatch: metrics that a function writes, and alarms of a model that are not of a table.
 const ownMetrics, modelAlarms = 14.0, 16.0
 
-// What a process does in weir's table while nothing is written: how often a second the one that reads writes the row of its lease,
+// The work of a process in weir's table while nothing is written: how often a second the one that reads writes the row of its lease,
 // and one that stands by reads it; how often each lists the checkpoints of all shards, of which so many are a read unit; and how
 // often each asks for jobs.
 const beats, listings, checkpointsPerUnit, jobQueries = 5.0 / 30, 1.0 / 12, 30, 1.0
@@ -62,7 +62,7 @@ type Line struct {
 	Dollars float64 `json:"dollars"`
 }
 
-// Way is one way to derive what the model says.
+// Way is one way to derive the model's values.
 type Way struct {
 	Name    string  `json:"name"`
 	Lines   []Line  `json:"lines"`
@@ -83,7 +83,7 @@ func CostOf(m *model.Model, l Load) []Way {
 	targets := distinct(l.Targets, per)       // that they have together
 	rows := per * (sum(w.rows, l) + w.slow*3) // one by one, as every way writes them
 	adds, marks := per*sum(w.tallies, l), per*float64(len(w.tallies))
-	reads := 1 + 7*per*w.slow // the catalog, and what latest values and statuses read
+	reads := 1 + 7*per*w.slow // the catalog, and the reads of latest values and statuses
 	if l.Shards >= 100 {
 		reads += 2 * targets * float64(len(w.tallies)) // ledgers whose positions are removed
 	}
@@ -169,7 +169,7 @@ const (
 	lambdaLine = 400
 )
 
-// logs is the line of the logs of functions: of metrics a line a minute, at most for each event, and what the tick says.
+// logs is the line of the logs of functions: of metrics a line a minute, at most for each event, and the lines of the tick.
 func (l Load) logs(events, tables float64) Line {
 	lines := events
 	if !l.EachEvent {
@@ -179,7 +179,7 @@ func (l Load) logs(events, tables float64) Line {
 	return Line{"logs", gb, "GB", gb * logs}
 }
 
-// shape is what matters of a model: rows that are written for each target of a batch, and for each record.
+// shape is the part of a model that costs: rows that are written for each target of a batch, and for each record.
 type shape struct {
 	entities float64 // whose rows are written by applications, and count
 	tallies  []target

@@ -73,7 +73,7 @@ func widgets(all []chart) string {
 	return b.String()
 }
 
-// comma is what follows element i of a list.
+// comma is the text after element i of a list.
 func comma(i, of int) string {
 	if i == of-1 {
 		return ""

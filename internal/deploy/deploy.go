@@ -1,15 +1,15 @@
-// Package deploy describes what a model needs on AWS: tables, functions with their event
+// Package deploy describes the needs of a model on AWS: tables, functions with their event
 // source mappings and roles, queues, logs, alarms and a dashboard. Of makes the plan, and
 // CloudFormation prints it. The same models give the same bytes.
 //
-// What differs between two deployments of a template is a parameter of it: the stage, the names
+// A difference between two deployments of a template is a parameter of it: the stage, the names
 // of tables, keys. Nothing in the plan knows an account.
 //
 // The files, in the order in which a template comes about:
 //
 //	deploy.go           the plan: which functions a model has, and how they read its streams
-//	parameters.go       what a deployment chooses
-//	policy.go           what each kind of process may do, and why
+//	parameters.go       the choices of a deployment
+//	policy.go           the permissions of each kind of process, and why
 //	alarms.go           the alarms; dashboard.go: the dashboard
 //	cloudformation.go   the plan for CloudFormation, over yaml.go
 //
@@ -42,7 +42,7 @@ var ErrLarge = errors.New("the template is too large for CloudFormation")
 // ErrName means that two things of the models would have one name in a template.
 var ErrName = errors.New("two things would have one name in the template")
 
-// Plan is what the models need. It is not changed after Of.
+// Plan is the needs of the models. It is not changed after Of.
 type Plan struct {
 	Models []*Model
 	// Tables are those of the models in the order of the models, each once; weir's own is not among
@@ -74,7 +74,7 @@ func (t *Table) stream() string { return t.ID + "StreamArn" }
 func Own() store.Table { return owntable.Table() }
 
 // Function is a Lambda function.
-// What it does follows from Process alone; Env tells the program which part of the model it is.
+// Its work follows from Process alone; Env tells the program which part of the model it is.
 type Function struct {
 	ID      string
 	Process Process
@@ -93,7 +93,7 @@ func (f *Function) readsStreams() bool { return f.Process == Rows }
 // hasURL reports whether a function is asked over HTTP.
 func (f *Function) hasURL() bool { return f.Process == Ingest || f.Process == Query }
 
-// Does says in a few words what a function does.
+// Does describes a function in a few words.
 func (f *Function) does() string {
 	return map[Process]string{
 		Rows:   "derives the rows of model " + f.Model.Name,

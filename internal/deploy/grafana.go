@@ -11,7 +11,7 @@ import (
 )
 
 // Grafana is a dashboard of processes for Grafana, with Prometheus as its source of data: a panel for each metric
-// that a process serves, and for what follows from two of them. models are the names that it offers first.
+// that a process serves, and for the ratios of two of them. models are the names that it offers first.
 // The same models give the same text.
 func Grafana(models []string) []byte {
 	var panels []any

@@ -1,6 +1,6 @@
 package deploy
 
-// parameter is what a deployment chooses. A name is part of what users script, and stays.
+// parameter is a choice of a deployment. A name is part of users' scripts, and stays.
 type parameter struct {
 	Name, Help string
 	Default    string

@@ -6,7 +6,7 @@ import (
 	"weir/internal/owntable"
 )
 
-// Process is a kind of process, by what it may do.
+// Process is a kind of process, by its permissions.
 type Process string
 
 // The kinds of process.
@@ -16,7 +16,7 @@ const (
 	Query  Process = "query"  // a function that answers queries
 )
 
-// Resource is what a permission is for.
+// Resource is the subject of a permission.
 type Resource int
 
 // The resources of permissions.
@@ -30,7 +30,7 @@ const (
 	Domain                         // the search domain
 	Secret                         // the password of the search cluster
 	Interfaces                     // the network interfaces of a function in a VPC
-	FailureQueue                   // where Lambda reports what it gave up
+	FailureQueue                   // where Lambda reports records that it gave up
 	CommandQueue                   // the commands that wait for the function
 	LogGroup                       // the function's log group
 	DataKey                        // the KMS key of tables
@@ -64,10 +64,10 @@ func dynamodb(names ...string) []string {
 	return out
 }
 
-// Grants are what a kind of process needs, and nothing else.
+// Grants are the needs of a kind of process, and nothing else.
 // A test runs each kind of process against a recorder of calls and holds its grants to them, in both directions, so a
 // call that a function newly makes fails that test before it fails on AWS. An unknown process has no grants.
-// The lists are also what doctor asks for (package survey).
+// The lists are also those that doctor asks for (package survey).
 // The result may share memory with other calls: do not change it.
 func Grants(p Process) []Grant {
 	switch p {
@@ -114,7 +114,7 @@ func Grants(p Process) []Grant {
 	return nil
 }
 
-// statementsOf are what a role is allowed and denied.
+// statementsOf are the permissions and denials of a role.
 func statementsOf(p Process) []Grant {
 	if p == Query { // it may write one row
 		return Grants(p)
@@ -122,7 +122,7 @@ func statementsOf(p Process) []Grant {
 	return append(slices.Clip(Grants(p)), otherTables)
 }
 
-// otherTables is what a role is denied that may write all other rows of weir's own table: the rows stage|TABLE of
+// otherTables is the denial for a role that may write all other rows of weir's own table: the rows stage|TABLE of
 // tables that are not its model's, which say to which stage and model these belong.
 var otherTables = Grant{ID: "OtherTables", On: OwnTable, Actions: dynamodb("BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem"), Reason: "Tables of other models and stages are not this one's to claim."}
 
@@ -171,7 +171,7 @@ var dataKeyGrant = Grant{ID: "DataKeyGrant", On: DataKeyGrant, Actions: []string
 
 var environmentKey = Grant{ID: "EnvironmentKey", On: EnvironmentKey, Actions: []string{"kms:Decrypt"}, Service: "Lambda", Reason: "Lambda decrypts the function's environment."}
 
-// streamed is what Lambda needs to deliver streams to a function.
+// streamed is the grant that Lambda needs to deliver streams to a function.
 // GetRecords and the iterators are called by Lambda in the name of the function's role, so the role
 // needs them; it also looks at its streams itself.
 func streamed() []Grant {

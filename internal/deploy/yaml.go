@@ -63,7 +63,7 @@ func tagged(name string, n any) node {
 	return &out
 }
 
-// scalar is a text, whatever it looks like: the library quotes what would be read as another type.
+// scalar is a text, whatever it looks like: the library quotes one that would be read as another type.
 func scalar(s string) node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
 // nodeOf is a value in a template. Any other type is a mistake in this package, and panics.

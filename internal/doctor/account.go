@@ -16,7 +16,7 @@ type Identity struct {
 // Concurrency is how many invocations an account may have at once in a region.
 type Concurrency struct {
 	Limit      int
-	Unreserved int // what functions without a reservation share
+	Unreserved int // the concurrency that functions without a reservation share
 }
 
 // Names are the tables of this stage.
@@ -27,7 +27,7 @@ type Names struct {
 	Taken  string   // why one of them belongs to another stage; "" if none does
 }
 
-// Catalog is what earlier programs left of this model.
+// Catalog is the row that earlier programs left of this model.
 type Catalog struct {
 	Program string // the formats that this program reads and writes
 	Begun   bool   // some program has begun
@@ -57,10 +57,10 @@ func (x *examination) examineIdentity(f *Facts) {
 	}
 }
 
-// leastConcurrency is what functions need that share it: one for each open shard, the tick, and queries. A new account has 10.
+// leastConcurrency is the need of functions that share it: one for each open shard, the tick, and queries. A new account has 10.
 const leastConcurrency = 50
 
-// concurrency judges what the account may run at once.
+// concurrency judges the concurrency of the account.
 func (x *examination) concurrency(f *Facts) {
 	s := x.beginFindings("account")
 	is, ok := f.Concurrency.known()
@@ -118,7 +118,7 @@ func (x *examination) examineNames(f *Facts) {
 	}
 }
 
-// examineVersions asks the catalog what Start would: whether this program and model can go on. It enters
+// examineVersions asks the catalog for the verdict of Start: whether this program and model can go on. It enters
 // nothing.
 // The catalog of a model that no program has begun is empty, and no obstacle.
 func (x *examination) examineVersions(f *Facts) {
@@ -137,11 +137,11 @@ func (x *examination) examineVersions(f *Facts) {
 }
 
 // examinePermissions gives one finding for all actions on a resource that are allowed, and one for each that is not.
-// What could not be asked is unknown, never allowed.
+// A fact that could not be asked is unknown, never allowed.
 func (x *examination) examinePermissions(f *Facts) {
 	s := x.beginFindings("permissions")
 	var resources []string
-	allowed, unknown := map[string][]string{}, map[string]map[string][]string{} // by resource; unknown also by what is needed
+	allowed, unknown := map[string][]string{}, map[string]map[string][]string{} // by resource; unknown also by the missing permission
 	for i := range f.Permissions {
 		p := &f.Permissions[i]
 		if !slices.Contains(resources, p.Resource) {

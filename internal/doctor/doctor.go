@@ -1,9 +1,9 @@
 // Package doctor judges whether a model can run on AWS: facts in, findings out. It asks no
-// service; the drivers fill the facts, and what they could not ask they say in Unknown.
+// service; the drivers fill the facts, and name those that they could not ask in Unknown.
 //
 // Every check gives a finding for each thing that it looks at, also where all is well, so that a
-// list of findings says what was looked at. A finding is one of four verdicts. Unknown is never
-// a good sign: it says what doctor needs to know more.
+// list of findings says which facts were looked at. A finding is one of four verdicts. Unknown is never
+// a good sign: it names the need of doctor to know more.
 //
 // The files:
 //
@@ -21,33 +21,33 @@ import (
 	"time"
 )
 
-// Verdict is what a finding comes to.
+// Verdict is the judgement of a finding.
 type Verdict string
 
 // The verdicts, from the one that stops weir to the one that is well.
 const (
-	Bad     Verdict = "bad"     // weir refuses to start, or cannot do what it promises
+	Bad     Verdict = "bad"     // weir refuses to start, or cannot keep its promises
 	Warn    Verdict = "warn"    // weir runs, and something costs more or goes wrong later
-	Unknown Verdict = "unknown" // it could not be asked; the finding says what is needed
+	Unknown Verdict = "unknown" // it could not be asked; the finding says which permission is needed
 	OK      Verdict = "ok"
 )
 
 // Verdicts has all of them, the worst first.
 var Verdicts = []Verdict{Bad, Warn, Unknown, OK}
 
-// Finding is what doctor says of one thing. Its names are those of projector doctor -o json.
+// Finding is doctor's judgement of one thing. Its names are those of projector doctor -o json.
 type Finding struct {
 	Verdict Verdict `json:"verdict"`
 	Subject string  `json:"subject"` // such as "table gallery"
 	Check   string  `json:"check"`   // such as "stream"; the list is in docs/guide/doctor.md
-	Says    string  `json:"says"`    // what was found, and what it means
+	Says    string  `json:"says"`    // the fact, and its meaning
 	Mend    string  `json:"mend,omitempty"`
 }
 
 // Fact is one answer, or why there is none.
 type Fact[T any] struct {
 	Is      T
-	Unknown string // what is needed to know, such as a permission; "" if Is was asked
+	Unknown string // the permission or flag that is needed to know; "" if Is was asked
 }
 
 // Known is the fact of an answer. Not is the fact of a question that could not be asked.
@@ -138,7 +138,7 @@ func (s *subject) ok(check, says string)         { s.addFinding(OK, check, says,
 func (s *subject) bad(check, says, mend string)  { s.addFinding(Bad, check, says, mend) }
 func (s *subject) warn(check, says, mend string) { s.addFinding(Warn, check, says, mend) }
 
-// addUnknown says what is needed to know more: a permission, a flag, or AWS itself.
+// addUnknown names the need to know more: a permission, a flag, or AWS itself.
 func (s *subject) addUnknown(check, needs, how string) {
 	s.addFinding(Unknown, check, "unknown: needs "+needs, how)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Cluster is what an OpenSearch cluster says of itself.
+// Cluster is an OpenSearch cluster as it describes itself.
 type Cluster struct {
 	URL          string
 	Refused      string // why its address is refused
@@ -24,7 +24,7 @@ type Cluster struct {
 // leastFree is where OpenSearch's low watermark is: below it a node takes no more shards.
 const leastFree = 15
 
-// search judges the cluster. A cluster that does not answer gives one finding, and none on what
+// search judges the cluster. A cluster that does not answer gives one finding, and none on facts that
 // could not be asked.
 func (x *examination) search(f *Facts) {
 	s := x.beginFindings("search")
@@ -57,7 +57,7 @@ func (x *examination) search(f *Facts) {
 	s.indexesOfModel(f, &c)
 }
 
-// searchVersion judges the cluster by what it says of itself. Elasticsearch is refused: it is not
+// searchVersion judges the cluster by its own description. Elasticsearch is refused: it is not
 // tested.
 func (s *subject) searchVersion(c *Cluster) {
 	major, _, _ := strings.Cut(c.Version, ".")

@@ -28,7 +28,7 @@ type Mapping struct {
 	Partial  bool // ReportBatchItemFailures
 	Failures string
 	Last     string // the result of the last event
-	// Program is what the environment of the function says. Of one that is not weir's, Model is "".
+	// Program is the model of the function by its environment. Of one that is not weir's, Model is "".
 	Program Fact[Program]
 }
 
@@ -80,7 +80,7 @@ func (s *subject) streamReaders(t *Table) {
 }
 
 // mapping judges the settings of one function on the stream.
-// What loses records is bad, and what costs more or says less a warning; each has the command that changes it. A function
+// A setting that loses records is bad, and one that costs more or says less a warning; each has the command that changes it. A function
 // that is not weir's is left alone.
 func (s *subject) mapping(m *Mapping, t *Table) {
 	program, ok := m.Program.known()

@@ -10,8 +10,8 @@ import (
 	"weir/internal/store"
 )
 
-// Table is what DynamoDB says of one table that the model needs.
-// A Table belongs to the caller. Its zero facts are answers: what could not be asked has to say so
+// Table is DynamoDB's description of one table that the model needs.
+// A Table belongs to the caller. Its zero facts are answers: a fact that could not be asked has to say so
 // in Unknown.
 type Table struct {
 	Want  store.Table // under its name in the store
@@ -112,7 +112,7 @@ func (t *Table) index(want *store.Index) *Index {
 	return seq.At(t.Indexes, func(is *Index) bool { return is.Name == want.Name && is.Local == want.Local })
 }
 
-// indexKind is what an index is called in messages.
+// indexKind is the name of an index in messages.
 func indexKind(ix *store.Index) string {
 	if ix.Local {
 		return "local"
@@ -120,7 +120,7 @@ func indexKind(ix *store.Index) string {
 	return "global"
 }
 
-// table judges one table and what reads its stream.
+// table judges one table and the readers of its stream.
 // A table that is not described, does not exist or cannot be used has one finding alone: everything
 // else would follow from it.
 func (x *examination) table(f *Facts, t *Table) {
@@ -147,7 +147,7 @@ func (x *examination) table(f *Facts, t *Table) {
 }
 
 // definition judges keys, indexes, stream and TTL by the comparison of deploy tables.
-// It reads nothing itself, so a table that could not be described has no finding here but what is unknown.
+// It reads nothing itself, so a table that could not be described has no finding here but that it is unknown.
 func (s *subject) definition(f *Facts, t *Table) {
 	name, seen := t.Want.Name, map[string]bool{}
 	for _, d := range t.Differences() {
@@ -183,7 +183,7 @@ func (s *subject) definition(f *Facts, t *Table) {
 }
 
 // indexes judges one difference of an index.
-// What mends a global index is a command of the AWS CLI; DynamoDB makes or deletes one index of a
+// A global index is mended by a command of the AWS CLI; DynamoDB makes or deletes one index of a
 // table at a time (UpdateTable).
 func (s *subject) indexes(t *Table, d Difference) {
 	switch {
@@ -231,7 +231,7 @@ func createIndex(ix *store.Index) string {
 
 // stream judges a stream that is off or has other images. Those that the model can do with are no obstacle.
 // A stream's images cannot be changed while it is on (UpdateTable), so it has to be disabled first,
-// and what is written meanwhile is in no stream.
+// and changes meanwhile are in no stream.
 func (s *subject) stream(t *Table, d Difference) {
 	on := "aws dynamodb update-table --table-name " + t.Want.Name + " --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES"
 	switch {
@@ -264,7 +264,7 @@ func (s *subject) ttl(f *Facts, t *Table, d Difference) {
 }
 
 // capacity judges the capacity mode. The units of weir's own table bound every lease and checkpoint.
-// The budget that it suggests is below what the table has, since the application writes too.
+// The budget that it suggests is below the table's capacity, since the application writes too.
 func (s *subject) capacity(f *Facts, t *Table) {
 	mend := "aws dynamodb update-table --table-name " + t.Want.Name + " --billing-mode PAY_PER_REQUEST"
 	units := fmt.Sprintf("it is provisioned, with %d read and %d write units a second", t.Read, t.Write)

@@ -53,7 +53,7 @@ const (
 )
 
 // yieldOrHold yields a bad entry, or holds it back.
-// Until a record has shown what kind of file it is, bad entries are held: of something else
+// Until a record has shown the kind of the file, bad entries are held: of something else
 // entirely, one error is better than a thousand.
 func (r *reader) yieldOrHold(e Entry) error {
 	r.held = append(r.held, e)

@@ -9,7 +9,7 @@ import (
 // cannot be used.
 // It belongs to the caller: nothing in it is reused by the reader.
 type Entry struct {
-	// Record is the record. For a bad entry it holds what could be read: often Keys,
+	// Record is the record. For a bad entry it holds the parts that could be read: often Keys,
 	// Position, Table and ID.
 	Record Record
 	// Bad is nil for a good record.
@@ -19,7 +19,7 @@ type Entry struct {
 	Shard string
 	// Export is the export that the record was read from; nil if no manifest says which.
 	Export *Export
-	// Note is what a reader of several files has found out about the entry.
+	// Note is the finding of a reader of several files about the entry.
 	Note byte
 	Location
 }
@@ -77,6 +77,6 @@ var ErrNoTable = errors.New("it names no table")
 // but does not contain them.
 var ErrNotKept = errors.New("this on-failure document holds no records")
 
-// knownForms lists what a file may hold, for messages.
+// knownForms lists the forms of files, for messages.
 const knownForms = "Lambda DynamoDB events, GetRecords pages, single stream records, Kinesis Data Streams for DynamoDB records, " +
 	"DynamoDB exports to S3 (DYNAMODB_JSON), Lambda on-failure documents; plain, gzip or zstd"

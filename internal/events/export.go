@@ -20,7 +20,7 @@ import (
 
 // DynamoDB exports a table to S3 as a folder that is named by the export's id:
 //
-//	AWSDynamoDB/ID/manifest-summary.json   what was exported, and how many items
+//	AWSDynamoDB/ID/manifest-summary.json   the table that was exported, and how many items
 //	AWSDynamoDB/ID/manifest-files.json     its data files, one object a line
 //	AWSDynamoDB/ID/manifest-*.md5, manifest-*.checksum, _started
 //	AWSDynamoDB/ID/data/*.json.gz          of a full export
@@ -48,7 +48,7 @@ type Export struct {
 	From, To time.Time
 }
 
-// source is a file to read, with what an export's manifest says about it.
+// source is a file to read, with the facts of an export's manifest about it.
 type source struct {
 	path   string
 	md5    string // base64, "" where nothing is said
@@ -76,7 +76,7 @@ type exportWindow struct {
 	To   string `json:"exportToTime"`
 }
 
-// exportOf is what the summary says of the export in a folder; nil if it does not say its time.
+// exportOf is the summary of the export in a folder; nil if it does not say its time.
 func (s *summary) exportOf(dir string) (*Export, error) {
 	e := &Export{Name: dir, Table: tableIn(s.TableARN), Full: s.ExportType != "INCREMENTAL_EXPORT"}
 	from, to := "", s.ExportTime

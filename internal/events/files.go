@@ -56,7 +56,7 @@ func (f *Files) Consumed() int64 { return f.read.Load() }
 
 const (
 	// A batch has at most so many entries, and about so many bytes; so many batches are decoded ahead. Together they
-	// bound what a replay holds of its files.
+	// bound the memory that a replay holds of its files.
 	batchEntries = 256
 	batchBytes   = 1 << 20
 	batchesAhead = 4
@@ -167,7 +167,7 @@ type countingReader struct {
 	n *atomic.Int64
 }
 
-// Read counts what was read also where it ends with an error.
+// Read counts the records that it read also where it ends with an error.
 func (c countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.n.Add(int64(n))

@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// recordOf turns a completely read unit into a record. With an error it returns what could be
+// recordOf turns a completely read unit into a record. With an error it returns the parts that could be
 // read.
 func (p *scanner) recordOf(u *unit, table string) (Record, error) {
 	rec := Record{Keys: u.keys, Old: u.old, New: u.new, ID: u.id, Table: u.table, Export: u.seen&seenChange == 0}
@@ -98,7 +98,7 @@ func (u *unit) checkForm(rec *Record) error {
 }
 
 // checkStream checks that a stream record has its keys, sequence number, event name and images.
-// Which images are required depends on the event, and on what the stream has: a stream with new
+// Which images are required depends on the event, and on the view type of the stream: a stream with new
 // images alone has no old ones.
 func (u *unit) checkStream(rec *Record) error {
 	switch {

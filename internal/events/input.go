@@ -37,7 +37,7 @@ func (r rawReader) Read(b []byte) (int, error) {
 
 // openInput detects from the first bytes how the content is compressed.
 // The name of the file does not matter. A file that begins as another known format, such as
-// Parquet, is refused with what to do.
+// Parquet, is refused with the remedy.
 func openInput(r io.Reader) (*input, error) {
 	in := &input{close: func() {}}
 	raw := bufio.NewReaderSize(rawReader{r, in}, 64<<10)

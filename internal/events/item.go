@@ -231,7 +231,7 @@ func (p *scanner) readTyped(tag string, depth int) (value.Value, string) {
 }
 
 // smallTags are the types as the serializers of Java functions may spell them, in any case: "s", "bOOL", "nullValue".
-// What they write of a value has a field for each type, and null in all but one.
+// Their form of a value has a field for each type, and null in all but one.
 var smallTags = []string{"S", "N", "B", "BOOL", "NULL", "NULLVALUE", "M", "L", "SS", "NS", "BS"}
 
 // isSmallTag reports whether a type is spelled as in smallTags and not as by DynamoDB.
@@ -240,7 +240,7 @@ func isSmallTag(tag string) bool {
 	return known != "" && (known != tag || known == "NULLVALUE")
 }
 
-// scalarValue makes the value of a text, a number or a binary. The second result says what is wrong with
+// scalarValue makes the value of a text, a number or a binary. The second result is the fault of
 // it, "" for nothing: the JSON is good, and only this record is bad.
 func (p *scanner) scalarValue(tag byte, s string) (value.Value, string) {
 	switch {

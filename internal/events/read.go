@@ -14,7 +14,7 @@ import (
 // record keeps at most 256 KB alive, or its own size if that is more.
 //
 // Read yields input that it cannot use as a bad entry, and continues at the next place where
-// a record can begin. A truncated file yields what it holds and then a bad entry. Read
+// a record can begin. A truncated file yields its records and then a bad entry. Read
 // returns failures to read. It returns ErrNoRecords, without any entry, for a file that holds
 // nothing in a known form, or nothing in its first 1,000 documents or 1 MB. An empty file
 // yields nothing and is no error.
@@ -39,7 +39,7 @@ type reader struct {
 	in     *input
 
 	at     *Location // where everything is said to be, when this is the inside of a record
-	inside frame     // what is said around the content, when this is the inside of a record
+	inside frame     // the fields around the content, when this is the inside of a record
 	last   WindowInfo
 
 	known   bool // something of a known form was seen
@@ -107,7 +107,7 @@ func (r *reader) peekByte() (byte, bool) {
 	}
 }
 
-// readMore drops what is before the scanner's place and reads more of the file. It reports false
+// readMore drops the bytes before the scanner's place and reads more of the file. It reports false
 // at the end of the file.
 func (r *reader) readMore() bool {
 	keep := r.scan.i
@@ -115,7 +115,7 @@ func (r *reader) readMore() bool {
 	return r.win.readMore(keep)
 }
 
-// readMoreFrom reads more of the file and keeps what begins at start, which it adjusts. It reports
+// readMoreFrom reads more of the file and keeps the bytes from start on, which it adjusts. It reports
 // false at the end of the file, or if too much is kept already.
 func (r *reader) readMoreFrom(start *int) bool {
 	if len(r.win.buf)-*start > maxUnit {

@@ -86,7 +86,7 @@ func (r *reader) innermostFrame() *frame {
 }
 
 // handleUnit handles a completely read unit that holds no other units.
-// What is no record is a bad entry with its place, and reading goes on behind it.
+// An object that is no record is a bad entry with its place, and reading goes on behind it.
 func (r *reader) handleUnit(start int) error {
 	u := &r.unit
 	r.known = r.known || u.isKnown()

@@ -5,8 +5,8 @@
 //
 // How recorded files are read: input.go unpacks, window.go keeps the part that is being decoded,
 // scan.go and skip.go read JSON without making anything of it, item.go and elements.go make
-// values, unit.go and fields.go recognise what an object is by its fields, form.go makes a record
-// of it or says what is wrong, deliver.go hands it on with its place. After a broken part,
+// values, unit.go and fields.go recognise the kind of an object by its fields, form.go makes a record
+// of it or names its fault, deliver.go hands it on with its place. After a broken part,
 // resync.go finds where the next record begins. export.go knows the folders of exports to S3, and
 // files.go reads many files ahead of their consumer.
 package events
@@ -33,7 +33,7 @@ type Record struct {
 	Time     time.Time // when it was written, as far as the form says; UTC
 	Expired  bool      // removed by TTL, not by a person
 	ID       string    // eventID, "" where the form has none
-	Export   bool      // a row of an export, or what several changes come to in an incremental one
+	Export   bool      // a row of an export, or the sum of several changes in an incremental one
 
 	// Arrival is the sequence number of the Kinesis record that carried this one, "" for none. DynamoDB may put records of
 	// one row into a Kinesis stream in another order than it made them.
@@ -158,7 +158,7 @@ func (p Position) String() string {
 // Value returns the position as a Binary of 17 bytes. Such values compare like the integers.
 func (p Position) Value() value.Value { return value.OfBinary(string(p[:])) }
 
-// PositionFrom decodes what Value returned. It returns the zero Position for anything else.
+// PositionFrom decodes a text of Value. It returns the zero Position for anything else.
 func PositionFrom(v value.Value) Position {
 	var p Position
 	if s := v.Text(); v.Kind() == value.Binary && len(s) == len(p) {

@@ -41,8 +41,8 @@ func (b *Bad) trimSpace(inArray bool) {
 
 // seeker looks for the next place where a record can begin.
 type seeker struct {
-	i     int  // what is before was looked at
-	from  int  // what is from here to i was not kept yet
+	i     int  // the bytes before were looked at
+	from  int  // the bytes from here to i were not kept yet
 	prev  byte // the last byte before i that is not white space
 	fresh bool // i is at the beginning of a line
 }

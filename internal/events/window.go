@@ -25,7 +25,7 @@ type window struct {
 	counted int64
 }
 
-// readMore drops what is before keep and reads more of the file. It reports false at the end of
+// readMore drops the bytes before keep and reads more of the file. It reports false at the end of
 // the file.
 func (w *window) readMore(keep int) bool {
 	w.lineAt(w.base + int64(keep))
@@ -48,7 +48,7 @@ func (w *window) moveKept(n int) {
 	w.buf = append(make([]byte, 0, max(chunkSize, n)), w.buf...)
 }
 
-// dropBefore drops what is before keep, and releases a buffer that had to be large for it.
+// dropBefore drops the bytes before keep, and releases a buffer that had to be large for them.
 func (w *window) dropBefore(keep int) {
 	w.lineAt(w.base + int64(keep))
 	w.buf = w.buf[keep:]

@@ -1,5 +1,5 @@
 // Package function is the projector as Lambda starts it: it reads the environment, opens
-// what that names, and hands events to internal/lambda. What it reports is a line in the
+// the model that it names, and hands events to internal/lambda. Its report is a line in the
 // function's log. A function that answers queries is in queries.go.
 package function
 
@@ -51,7 +51,7 @@ const (
 )
 
 // Serve handles events until Lambda ends the process or the context is done. Metrics go
-// to stdout, one JSON object a line, and what went wrong to stderr. An error means that the
+// to stdout, one JSON object a line, and errors to stderr. An error means that the
 // function could not begin: it has handled nothing, and Lambda keeps the records.
 func Serve(ctx context.Context, stdout, stderr io.Writer) error {
 	limitMemory()
@@ -125,7 +125,7 @@ func traced(h runtime.Handler, spans *traces.Tracing) runtime.Handler {
 }
 
 // newHandler makes the function's handler from its environment, and opens the system that it works on, which the
-// caller closes. What is wrong with the environment is a usage error that names the variable: the function then
+// caller closes. A fault of the environment is a usage error that names the variable: the function then
 // fails at its start, and Lambda keeps the records.
 func newHandler(ctx context.Context, m *model.Model, stdout io.Writer, log *slog.Logger, spans *traces.Tracing) (*lambda.Handler, *system.System, error) {
 	models, at, err := placeOfEnvironment(ctx, m, log)
@@ -243,8 +243,8 @@ func metricsOfEnvironment(in stage.Stage) (each bool, by dimensions, err error) 
 	return each, by, nil
 }
 
-// gaugeLines returns the log lines of what a look found of one table. The model has no lag while that of one of its tables is not known,
-// so that the alarm tells. What waits of no table counts for the first one.
+// gaugeLines returns the log lines of the state of one table. The model has no lag while that of one of its tables is not known,
+// so that the alarm tells. Work that waits for no table counts for the first one.
 func gaugeLines(by dimensions, m *model.Model, t *lambda.Tick, i int, now time.Time) []byte {
 	is, of := map[string]int64{}, &t.Tables[i]
 	known := !slices.ContainsFunc(t.Tables, func(w reader.Watched) bool { return !w.Known })
@@ -340,7 +340,7 @@ func (i *invocations) count(ctx context.Context) error {
 // metricLines is a report as a line of CloudWatch's embedded metric format, by which
 // whatever stands in a function's log becomes metrics. The table is the model's name of
 // it: where it is no dimension, the log says of which table a value is.
-// Which metrics there are is in package measures; values says what they are in one report.
+// The list of metrics is in package measures; values has those of one report.
 func metricLines(by dimensions, model string, r lambda.Report, used budget.Use, now time.Time) []byte {
 	line := by.newLine(model, r.Table)
 	if len(r.By) > 0 { // no metrics: each would be one for each derivation, and cost as much
@@ -382,7 +382,7 @@ func (d dimensions) newLine(model, table string) logLine {
 	return line
 }
 
-// logLine is a line of the log: metrics, dimensions, and what else is to be found there.
+// logLine is a line of the log: metrics, dimensions, and other facts for a search of the log.
 type logLine map[string]any
 
 // encodeMetrics adds the metrics that have a value, in each set of dimensions.
@@ -407,7 +407,7 @@ func (l logLine) encodeMetrics(sets [][]string, is map[string]int64, now time.Ti
 	return append(b, '\n')
 }
 
-// values are what a report says of each metric in a function's log.
+// values are the values of each metric in a function's log.
 func values(r lambda.Report, used budget.Use) map[string]int64 {
 	outOfOrder := int64(0)
 	if r.OutOfOrder {

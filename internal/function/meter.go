@@ -8,9 +8,9 @@ import (
 	"weir/internal/runner"
 )
 
-// meter writes what events report to the log, as metrics: a line a minute for each table, since a busy function has
+// meter writes the reports of events to the log, as metrics: a line a minute for each table, since a busy function has
 // several events a second, and CloudWatch charges by bytes. Its methods are called by one invocation at a time.
-// What it holds is lost if Lambda ends the process within the minute; nothing but metrics is.
+// Its values are lost if Lambda ends the process within the minute; nothing but metrics is.
 type meter struct {
 	by    dimensions
 	model string
@@ -22,7 +22,7 @@ type meter struct {
 	wrote  time.Time
 }
 
-// reported is what events of a table have reported since the last line.
+// reported is the sum of reports of a table since the last line.
 type reported struct {
 	lambda.Report
 	used budget.Use
@@ -31,7 +31,7 @@ type reported struct {
 // meterEvery is the longest that something stays out of the log while events come.
 const meterEvery = time.Minute
 
-// addReport takes a report. What an alarm waits for is written at once.
+// addReport takes a report. A value for which an alarm waits is written at once.
 func (m *meter) addReport(r lambda.Report, used budget.Use) {
 	sum := m.tables[r.Table]
 	if sum == nil {

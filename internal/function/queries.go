@@ -17,7 +17,7 @@ import (
 
 // queries is a function that answers the queries of a model. Searches are refused until the model's indexes are built. Between
 // events it does not run, so it cannot wait for that: it asks, before it answers a search.
-// Its methods are called by one invocation at a time, as Lambda runs them. It has no field of a system: what an interface holds
+// Its methods are called by one invocation at a time, as Lambda runs them. It has no field of a system: the value in an interface
 // keeps the methods of its fields in the program, and a system's are many.
 type queries struct {
 	http     http.Handler

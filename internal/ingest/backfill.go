@@ -16,9 +16,9 @@ import (
 	"weir/internal/value"
 )
 
-// Backfill gives rows what the model would have given them when they were written:
+// Backfill gives rows the attributes that the model would have given them when they were written:
 // defaults, and the keys of indexes. It never changes an attribute that a row has,
-// right or wrong. It adds only what is missing, on the condition that it is still
+// right or wrong. It adds only missing ones, on the condition that they are still
 // missing and that the attributes it is made from are as they were read. So it may run
 // beside applications, any number of times, and it does not bring back a row that is
 // deleted meanwhile.
@@ -27,9 +27,9 @@ type Backfill struct {
 	Store  store.Store
 	DryRun bool // only count
 	Rows   int  // the maximum of rows in a page; 0 is as many as the store returns
-	// Each, when set, is called with what a row gets, and with what it could not get,
+	// Each, when set, is called with the attributes that a row gets, and with those that it could not get,
 	// where Reason says why. A call without Gets and Reason lists in Other the
-	// attributes that differ from what the model makes.
+	// attributes that differ from those that the model makes.
 	Each func(Filling)
 	// Page, when set, is called after each page with the number of rows read.
 	Page func(rows int)
@@ -41,21 +41,21 @@ type Filling struct {
 	Row    store.Ref
 	Gets   []value.Attr
 	Other  []value.Attr // keys of indexes that differ in the row; the values are the model's
-	Reason string       // why it gets nothing, without what the model hides; "" if it does
+	Reason string       // why it gets nothing, without hidden values; "" if it does
 
 	now value.Item
 }
 
-// Filled is what a backfill did, over all its runs.
+// Filled counts the work of a backfill, over all its runs.
 // It survives interruptions: the counts are saved with the cursor.
 type Filled struct {
 	Read    int
 	Rows    int            // that got something
-	Refused int            // that could not get what they lack
+	Refused int            // that could not get their missing attributes
 	Claims  int            // unique values that were claimed for the rows that have them
 	Shared  int            // unique values that another row has too
 	Gets    map[string]int // by Entity.attribute, how many rows got it
-	Other   map[string]int // by Entity.attribute, how many rows differ from what the model makes
+	Other   map[string]int // by Entity.attribute, how many rows differ from the model's value
 }
 
 // Names of counts. Those of attributes contain a period.
@@ -187,7 +187,7 @@ func (b *Backfill) fillPage(ctx context.Context, p *cursor, rows []value.Item) e
 	return nil
 }
 
-// countDifferent counts and reports attributes that differ from what the model makes. They are
+// countDifferent counts and reports attributes that differ from the model's value. They are
 // never written.
 func (b *Backfill) countDifferent(counts map[string]int, f Filling) {
 	if len(f.Other) == 0 {
@@ -201,7 +201,7 @@ func (b *Backfill) countDifferent(counts map[string]int, f Filling) {
 	}
 }
 
-// writeFillings gives rows what they lack, and returns those that have changed since they were
+// writeFillings gives rows their missing attributes, and returns those that have changed since they were
 // read.
 // Every row of todo is counted once: as written, as refused, or in again.
 func (b *Backfill) writeFillings(ctx context.Context, t *model.Table, todo []Filling, counts map[string]int) (again []Filling, err error) {
@@ -238,7 +238,7 @@ func (b *Backfill) writeFillings(ctx context.Context, t *model.Table, todo []Fil
 	return again, nil
 }
 
-// findLacking finds out what a row lacks; ok is false for a row that the model does not
+// findLacking finds the missing attributes of a row; ok is false for a row that the model does not
 // describe, or that is not filled.
 func findLacking(t *model.Table, row value.Item) (f Filling, ok bool) {
 	e := t.Classify(row)
@@ -290,8 +290,8 @@ func (f *Filling) addAttribute(a value.Attr) {
 	}
 }
 
-// fillingWrite is the write that gives the row what it lacks, on the condition that it is
-// still missing and that the row is what it was: a row of the entity, with the same
+// fillingWrite is the write that gives the row its missing attributes, on the condition that they are
+// still missing and that the row is as it was: a row of the entity, with the same
 // fields that the keys are made from.
 func (f *Filling) fillingWrite() store.Write {
 	e, t := f.Entity, f.Entity.Table

@@ -20,7 +20,7 @@ type batch struct {
 	todo      []*task // tasks without an answer yet, in the order of the commands
 	now       time.Time
 	fresh     *facts // rows, as the store returned them, that were not as a plan assumed
-	unknown   steps  // what was touched by commands of which it is unknown whether they were done
+	unknown   steps  // rows touched by commands of which it is unknown whether they were done
 	contended bool   // another writer is writing the same rows
 	met       bool   // a row assumed missing was found; other such rows may exist, too
 }
@@ -29,7 +29,7 @@ type batch struct {
 type task struct {
 	*checked
 	result *Result
-	// known is what the plan has read, and what it still asks for; plan is made from it and may be
+	// known is the rows that the plan has read, and those that it still asks for; plan is made from it and may be
 	// made again.
 	known   known
 	plan    plan

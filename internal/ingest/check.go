@@ -25,7 +25,7 @@ type checked struct {
 	given   fields                 // as rows hold them; Null for a field to remove
 	at      map[string]string      // for a field given within an object, its pointer
 	echo    []value.Attr           // computed attributes given too; each must equal the computed value
-	fresh   map[string]value.Value // what a new row gets for a field that is not given
+	fresh   map[string]value.Value // the value of a new row for a field that is not given
 }
 
 // fields are values by name. They are few, and in no order.
@@ -58,14 +58,14 @@ func (f *fields) setField(name string, v value.Value) {
 	*f = append(*f, value.Attr{Name: name, Value: v})
 }
 
-// env is what a check takes from outside: the time, and a source of unique names.
+// env is the outside of a check: the time, and a source of unique names.
 type env struct {
 	now   time.Time
 	newID func() string
 }
 
 // checkItem reads a command's item. A refusal lists all its problems, not only the first.
-// It reads no row. What it returns has every value in the form that rows hold; the command's own
+// It reads no row. Its result has every value in the form that rows hold; the command's own
 // item stays as it is.
 func (f *form) checkItem(c Command, from env) (*checked, *Refusal) {
 	out := &checked{form: f, Op: c.Op, IfMatch: c.IfMatch, given: make(fields, 0, len(c.Item))}
@@ -130,7 +130,7 @@ func timeStamp(t time.Time) value.Value {
 	return value.OfString(t.UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// takeMember reads one member of the item. The reason says what is wrong with it, "" for
+// takeMember reads one member of the item. The reason is its fault, "" for
 // nothing.
 func (c *checked) takeMember(m value.Attr, r *Refusal) (reason string) {
 	a, inKey := c.attrs[m.Name], slices.Contains(c.named, m.Name)
@@ -145,7 +145,7 @@ func (c *checked) takeMember(m value.Attr, r *Refusal) (reason string) {
 	case c.Op == Delete && !inKey:
 		return "is not in the key, which is all that a delete goes by"
 	case a == nil && !inKey && !slices.Contains(c.only, m.Name):
-		if len(r.Problems) >= maxSentences { // what is meant costs too much to look for in each of many
+		if len(r.Problems) >= maxSentences { // the name that is meant costs too much to look for in each of many
 			return "is no field of " + c.Name
 		}
 		return "is no field of " + c.Name + model.Meant(m.Name, c.fields)
@@ -218,7 +218,7 @@ func (c *checked) checkRequired(r *Refusal) {
 }
 
 // makeKey makes the row's key.
-// A key is made of what the command gives and of computed values; nothing is read from a row.
+// A key is made of the command's and of computed values; nothing is read from a row.
 func (c *checked) makeKey(r *Refusal) {
 	c.ref.Table = c.Table.Name
 	for i, k := range c.PrimaryKey() {

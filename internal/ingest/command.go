@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// Op is what a command does with a row.
+// Op is the action of a command on a row.
 type Op string
 
 // The operations.
@@ -32,10 +32,10 @@ type Command struct {
 	Seed           string     // generated names depend only on it; "": they are random
 }
 
-// Done is what a command did.
+// Done is the outcome of a command.
 type Done string
 
-// What a command did. Unchanged means that the row was already as requested.
+// The outcomes of a command. Unchanged means that the row was already as requested.
 const (
 	Created   Done = "created"
 	Replaced  Done = "replaced"
@@ -54,7 +54,7 @@ type Result struct {
 	Err      error
 }
 
-// Kind is why a command is refused. The kinds differ in what the caller does next.
+// Kind is why a command is refused. The kinds differ in the caller's next step.
 type Kind uint8
 
 // The kinds of refusal.
@@ -149,7 +149,7 @@ func newRefusal(kind Kind, pointer, format string, args ...any) *Refusal {
 	return &Refusal{Kind: kind, Problems: []Problem{{pointer, fmt.Sprintf(format, args...)}}}
 }
 
-// escapePointer escapes what RFC 6901 gives a meaning.
+// escapePointer escapes the characters to which RFC 6901 gives a meaning.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 // Pointer is the RFC 6901 pointer to a member, given the names on the path to it.

@@ -111,7 +111,7 @@ func (f *form) applicationRow(row value.Item) value.Item {
 	return projections.OwnRow(f.Entity, row).Filter(func(name string) bool { return !f.isDerived(name) })
 }
 
-// revisionOf names the state of a row. It changes only with what the application wrote, hidden attributes
+// revisionOf names the state of a row. It changes only with the application's attributes, hidden attributes
 // included, and is keyed: guessed values cannot be compared with it without the secret of the store.
 func (c *checked) revisionOf(row value.Item) string {
 	if row == nil {

@@ -169,8 +169,8 @@ func whyComputed(v value.Value) string {
 	return "is computed, and would be " + describeValue(v) + ": leave it out"
 }
 
-// verifyRow checks a finished row and reports what is wrong with it.
-// It sees the whole row, with what the row had before, so problems that only both together have are
+// verifyRow checks a finished row and reports its faults.
+// It sees the whole row, with its former values, so problems that only both together have are
 // found here.
 func (c *checked) verifyRow(row value.Item) *Refusal {
 	var r Refusal

@@ -8,11 +8,11 @@ import (
 	"weir/internal/value"
 )
 
-// facts is what is known of rows while a batch is planned: the rows as they were read,
+// facts is the known state of rows while a batch is planned: the rows as they were read,
 // and then, as commands are planned in their order, as each command leaves them.
 type facts struct {
 	rows  map[string]value.Item  // by nameOf; nil for a row that does not exist
-	found map[string][]store.Ref // what indexes answered, by question
+	found map[string][]store.Ref // the answers of indexes, by question
 }
 
 // newFacts has room for n rows.
@@ -31,7 +31,7 @@ func nameOf(ref store.Ref) string {
 	return string(append(append(append(b, ':'), p...), s...))
 }
 
-// known is what a plan is made from. A plan asks for the rows that it needs. While
+// known is the base of a plan. A plan asks for the rows that it needs. While
 // something is still to be read, the plan is incomplete, and it is made again after the
 // read.
 type known struct {

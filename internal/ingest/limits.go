@@ -44,7 +44,7 @@ func (c *checked) textOf(row value.Item, name string) string {
 	return value.Scalar(row.Get(name))
 }
 
-// checkSize refuses a row that is too large for a table, counting what weir adds to it. The
+// checkSize refuses a row that is too large for a table, counting weir's additions to it. The
 // problem points to the largest attribute.
 func (c *checked) checkSize(row value.Item) *Refusal {
 	if n := row.Size() + c.reserve; n > store.MaxItemBytes {

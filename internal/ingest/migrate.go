@@ -9,10 +9,10 @@
 // After a crash a move has happened whole or not at all, and the next request finds out
 // which.
 //
-// Marks in the attribute owntable.Moved say what was done:
+// Marks in the attribute owntable.Moved say which step was done:
 //
-//	on a row made         SOURCE.STATE: which old row it was made from, and as what
-//	on an old row         TARGETS.STATE: which rows it was made into, and as what;
+//	on a row made         SOURCE.STATE: which old row it was made from, and as which entity
+//	on an old row         TARGETS.STATE: which rows it was made into, and as which entities;
 //	                      a scan skips it as long as this is still true
 //
 // A made row that has changed since was changed by the application, and no old row
@@ -44,7 +44,7 @@ const (
 	Moved    Outcome = "moved"    // rows were made of the old one
 	Followed Outcome = "followed" // a row made before was changed or deleted with its old row
 	There    Outcome = "there"    // there was nothing to do
-	Kept     Outcome = "kept"     // the application has changed or deleted what was made: it stays so
+	Kept     Outcome = "kept"     // the application has changed or deleted the new row: it stays so
 	Refused  Outcome = "refused"  // the old row cannot be moved as it is
 )
 

@@ -23,7 +23,7 @@ import (
 // it, and gives them back in the one that changes or deletes it. Rows that other
 // programs wrote get their claims from a backfill.
 
-// held is what was read of a claim.
+// held is the read state of a claim.
 type held struct {
 	claim value.Item
 	by    []store.Ref // rows that have the value, without the claim's own row
@@ -142,7 +142,7 @@ func (p *movePlan) lineUp(first map[string]*movePlan) {
 	}
 }
 
-// settleClaims makes the writes of the claims that the plan takes and gives back, from what
+// settleClaims makes the writes of the claims that the plan takes and gives back, from the state that
 // was read of them. A value that moves from one of the plan's rows to another takes one
 // write.
 func (p *movePlan) settleClaims(takes, frees []held) {

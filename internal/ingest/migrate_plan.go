@@ -26,9 +26,9 @@ type movePlan struct {
 	row   store.Ref
 	now   value.Item // the old row; or the row that is now at its key
 	isOld bool
-	made  []projections.Moved // what it becomes
-	stale []projections.Moved // what it became before, at other keys
-	late  value.Item          // what an old application wrote on the row that replaced it
+	made  []projections.Moved // the new row
+	stale []projections.Moved // the former new rows, at other keys
+	late  value.Item          // the attributes that an old application wrote on the row that replaced it
 	trust bool                // believe the marks of old rows
 }
 
@@ -52,7 +52,7 @@ func (m *Mover) beginPlan(r *Request) movePlan {
 	return p
 }
 
-// movedRows is what the migration makes of an old row, in the form in which a command
+// movedRows is the new rows that the migration makes of an old row, in the form in which a command
 // would have written it. The reason says why it cannot.
 func movedRows(g *model.Migration, old value.Item) ([]projections.Moved, string) {
 	made, reason := projections.MoveRow(g, old)
@@ -82,7 +82,7 @@ func (p *movePlan) isCurrent() bool {
 	return p.trust && p.isOld && p.g.InPlace() == nil && p.now.Get(owntable.Moved).Text() == p.oldMark()
 }
 
-// oldMark is the mark of an old row that stays: where it went, and what it was then.
+// oldMark is the mark of an old row that stays: where it went, and its state then.
 func (p *movePlan) oldMark() string {
 	return markText(p.targetNames(), projections.WrittenState(p.g.From, p.now))
 }
@@ -227,7 +227,7 @@ func (p *movePlan) planRemoval(d projections.Moved, now value.Item) {
 	}
 }
 
-// followOld handles what an old application wrote on the row that replaced its row: it
+// followOld handles the changes of an old application on the row that replaced its row: it
 // copies that to the other rows made from the same old row, where the attributes are
 // now.
 func (p *movePlan) followOld(rows map[string]value.Item) {
@@ -275,19 +275,19 @@ func sourceOf(row store.Ref) string { return owntable.Hash(owntable.RowText(row)
 // markText is the text of a mark: a hash of the rows' names, and their state.
 func markText(rows, state string) string { return owntable.Hash(rows) + "." + state }
 
-// markOf is the mark of a row that was made: of which old row, and a hash of what was made. If the
+// markOf is the mark of a row that was made: of which old row, and a hash of the new one. If the
 // row no longer fits it, an application has changed the row.
 func markOf(source store.Ref, d projections.Moved) value.Attr {
 	return value.Attr{Name: owntable.Moved, Value: value.OfString(markText(owntable.RowText(source), projections.WrittenState(d.Into, d.Image)))}
 }
 
-// splitMark reads what mark wrote.
+// splitMark reads a text of mark.
 func splitMark(mark string) (rows, state string) {
 	rows, state, _ = strings.Cut(mark, ".")
 	return rows, state
 }
 
-// asRead is the condition that a row is as it was read, in what the application writes.
+// asRead is the condition that a row is as it was read, in the application's attributes.
 // Declared attributes that it lacked must still be missing.
 func asRead(e *model.Entity, row value.Item) store.Cond {
 	t := e.Table

@@ -65,7 +65,7 @@ func (s steps) stepAfter(touches []touch) (step int32) {
 	return step
 }
 
-// followTask updates the facts to what a task's plan leaves, and notes what the task
+// followTask updates the facts to those after a task's plan, and notes the rows that the task
 // touches. nth tells the task from the others.
 func (w *Writer) followTask(t *task, f *facts, nth int) error {
 	t.touches = seq.Map(t.known.used, func(name string) touch { return touch{name, reads} })
@@ -102,7 +102,7 @@ func (t *task) nameOf(ref store.Ref, nth int) string {
 
 var ownTable = owntable.Table()
 
-// leadsTo is what a change of a row touches beyond the row itself: rows made from it,
+// leadsTo is the rows that a change of a row touches beyond the row itself: rows made from it,
 // and lists of followers. The key of a history row contains the change's position. Each
 // change has its own position here, so that two entries are two rows.
 func leadsTo(c *projections.Change) (out []touch) {

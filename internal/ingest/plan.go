@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// plan is what a command writes, on the condition that the rows that it was made from
+// plan is the writes of a command, on the condition that the rows that it was made from
 // have not changed. A plan without writes does nothing.
 type plan struct {
 	writes   []store.Write // one transaction
@@ -25,7 +25,7 @@ type plan struct {
 // writeOwn adds the write of the command's own row, before all others.
 func (p *plan) writeOwn(w store.Write) { p.own, p.writes = true, slices.Insert(p.writes, 0, w) }
 
-// planCommand decides the command by what is known.
+// planCommand decides the command by the known rows.
 // It is pure: it does no I/O, and the same known rows give the same plan. It may ask for more in k,
 // and is then called again.
 func (c *checked) planCommand(k *known) plan {

@@ -43,7 +43,7 @@ func (m *Mover) End(ctx context.Context, g *model.Migration) error {
 type Counts map[Outcome]int
 
 // Scan moves the old rows that exist. Before it reads the first one it saves that the
-// migration is on. The follower of the stream moves what changes from then on.
+// migration is on. The follower of the stream moves later changes from then on.
 type Scan struct {
 	*Mover
 	Migration *model.Migration

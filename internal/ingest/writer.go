@@ -23,7 +23,7 @@ type Writer struct {
 	Now   func() time.Time // the clock; nil is the store's (store.Clock), by which idempotency keys expire
 
 	// Again says that an interrupted run may have executed the commands before. A
-	// create of a row that exists, and is equal to what the create would make, is then
+	// create of a row that exists, and is equal to the one that the create would make, is then
 	// Unchanged and not refused.
 	Again bool
 

@@ -14,7 +14,7 @@ import (
 	"weir/internal/value"
 )
 
-// backfillCommand adds what rows miss. It never changes an attribute that a row has.
+// backfillCommand adds missing attributes of rows. It never changes an attribute that a row has.
 type backfillCommand struct {
 	data
 	output
@@ -94,7 +94,7 @@ func noteSeen(seen map[string]int, f ingest.Filling) bool {
 	return show
 }
 
-// printFilled prints the totals, and in a dry run some rows with what they would get.
+// printFilled prints the totals, and in a dry run some rows with the attributes that they would get.
 // The names of the JSON are a format that scripts rely on. Errors of writing end the command later,
 // through the program's output.
 func (c *backfillCommand) printFilled(p *program, f ingest.Filled, samples []sample) {

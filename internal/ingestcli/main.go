@@ -1,4 +1,4 @@
-// Package ingestcli is the program ingest, and weir ingest. It writes rows: it checks what people and
+// Package ingestcli is the program ingest, and weir ingest. It writes rows: it checks the commands that people and
 // programs want written against a model, and keeps the model's rules. It parses its command line and
 // wires; the work is in other packages.
 //
@@ -7,10 +7,10 @@
 //
 //	put.go        commands from files: done in batches, refusals printed
 //	serve.go      writes over HTTP; lambda.go is the same as a function, and for queues
-//	backfill.go   what rows were written without
+//	backfill.go   attributes that rows were written without
 //	migrate.go    old rows into rows of the model
 //
-// All of them write through package ingest or migrate, and open no search index: what they write
+// All of them write through package ingest or migrate, and open no search index: each write
 // reaches documents by the stream, like every other write.
 package ingestcli
 
@@ -45,14 +45,14 @@ on stdout, everything else on stderr. Exit codes: 0 good, 1 something was refuse
 usage or configuration, 3 a service or the disk is down, or the output could not be written,
 4 incomplete: run the same command again, 130 interrupted.`
 
-// program is what commands share: where data and talk go, and the outside world.
+// program is the base of all commands: where data and talk go, and the outside world.
 type program struct {
 	ctx    context.Context
 	stdin  io.Reader
 	stdout io.Writer // data
 	stderr io.Writer // talk
 	limit  *cli.Limit
-	log    *slog.Logger // of what runs beside a command; nil for slog.Default
+	log    *slog.Logger // of work that runs beside a command; nil for slog.Default
 }
 
 // Main serves if Lambda has started the program, and reads a command line otherwise.
@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return out.Code(prog.Run(ctx, args, out, stderr, &program{ctx: ctx, stdin: interrupt.Reader(ctx, stdin), stdout: out, stderr: stderr, limit: limit}), stderr)
 }
 
-// reportFailure says what went wrong and chooses the exit code by what to do next.
+// reportFailure reports an error and chooses the exit code by what to do next.
 func (p *program) reportFailure(err error) int { return theProgram().Fail(p.ctx, err, p.stderr) }
 
 // data is the flags that say where rows are.
@@ -103,7 +103,7 @@ type output struct {
 	Output string `short:"o" enum:"text,json" default:"text" help:"How results are printed: text or json."`
 }
 
-// openTables loads the models and opens their tables. The system has no search: what is
+// openTables loads the models and opens their tables. The system has no search: a row that is
 // written reaches indexes by the stream.
 // The caller syncs the store before it reports success, and closes the system.
 func (p *program) openTables(d data, names []string) (*system.System, error) {

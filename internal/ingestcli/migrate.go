@@ -51,7 +51,7 @@ correct the old row, and it is moved.
   ingest migrate gallery v1 --end`
 }
 
-// Run prints the counts of all runs of the migration's scan. What is refused is printed as it is found, so it is
+// Run prints the counts of all runs of the migration's scan. A refused row is printed as it is found, so it is
 // complete up to an interruption.
 func (c *migrateCommand) Run(p *program) (err error) {
 	s, err := p.openTables(c.data, []string{c.Model})
@@ -79,7 +79,7 @@ func (c *migrateCommand) Run(p *program) (err error) {
 		defer close()
 		scan.Taken = taken
 	}
-	var unsaid error // of what was refused
+	var unsaid error // of the refused rows
 	scan.Each = func(row store.Ref, _ value.Item, r ingest.MigrationResult) {
 		if r.Outcome == ingest.Refused {
 			enc := json.NewEncoder(shown)

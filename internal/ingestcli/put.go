@@ -14,7 +14,7 @@ import (
 	"weir/internal/reader"
 )
 
-// putCommand writes what files of commands say.
+// putCommand writes the commands of files.
 type putCommand struct {
 	data
 	output
@@ -49,7 +49,7 @@ const (
 	batchBytes    = 1 << 20
 )
 
-// Run syncs the store before it prints, so what is printed as done survives a crash, also after an error.
+// Run syncs the store before it prints, so a command that is printed as done survives a crash, also after an error.
 // A refused command is exit code 1.
 func (c *putCommand) Run(p *program) (err error) {
 	files := c.Files
@@ -94,7 +94,7 @@ func (c *putCommand) Run(p *program) (err error) {
 	return cli.Partly(err, len(put.counts) > 0)
 }
 
-// putting is a run of commands from files: the lines that wait, and what became of
+// putting is a run of commands from files: the lines that wait, and the outcome of
 // those done.
 type putting struct {
 	*program
@@ -155,7 +155,7 @@ func (u *putting) takeLine(at place, line []byte) error {
 	c, err := ingest.ReadCommand(line)
 	c.Seed = fmt.Sprintf("%d %s", at.Line, line)
 	if err != nil {
-		// What is refused is said in the order of the lines.
+		// Refusals are printed in the order of the lines.
 		if ferr := u.flush(); ferr != nil {
 			return ferr
 		}
@@ -231,8 +231,8 @@ func (u *putting) printRefused(at place, c ingest.Command, err error) error {
 // outcomes are printed in this order.
 var outcomes = []ingest.Done{ingest.Created, ingest.Replaced, ingest.Updated, ingest.Deleted, ingest.Unchanged}
 
-// print prints how many commands did what.
-// It also says what was done before an error, so the user knows what to send again.
+// print prints how many commands had each outcome.
+// It also prints the commands that were done before an error, so the user knows which to send again.
 func (u *putting) print(how string) {
 	if how == "json" {
 		all := map[string]int{"refused": u.refused}

@@ -91,7 +91,7 @@ func writeAPI(s *system.System, keyed bool, log *slog.Logger) (*writeapi.API, er
 	})
 }
 
-// targets are the models with what writes their rows, in their order.
+// targets are the models with the writers of their rows, in their order.
 func targets(s *system.System) []writeapi.Target {
 	return seq.Map(s.Models, func(p *system.Part) writeapi.Target {
 		return writeapi.Target{Model: p.Model, Writer: &ingest.Writer{Model: p.Model, Store: s.Store}}

@@ -1,5 +1,5 @@
 // Package interrupt lets work that cannot be told to stop be left: a read of a pipe
-// without a writer, or of a terminal without input. What is left ends with the
+// without a writer, or of a terminal without input. A reader that is left ends with the
 // process.
 package interrupt
 
@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Do does something, and gives ctx's error instead when ctx is done before. What it does then goes on in its
+// Do does something, and gives ctx's error instead when ctx is done before. The work then goes on in its
 // goroutine, and its result is dropped, so it must hold nothing that the caller frees.
 func Do[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type result struct {
@@ -47,22 +47,22 @@ func Open(ctx context.Context, path string) (io.ReadCloser, error) {
 }
 
 // Reader reads from r until ctx is done. A reading that is under way then is left, with
-// what it may still get.
+// the bytes that it may still get.
 func Reader(ctx context.Context, r io.Reader) io.Reader {
 	return &reader{ctx: ctx, from: r}
 }
 
 // reader reads ahead into a buffer of its own: a reading that is left may still write into it,
-// but never into what its caller gave. One goroutine may call Read at a time.
+// but never into its caller's buffer. One goroutine may call Read at a time.
 type reader struct {
 	ctx  context.Context // of the one who reads: io.Reader has no place for it
 	from io.Reader
 	buf  [32 << 10]byte // of the reading that is under way
 	left []byte         // read and not yet given
-	err  error          // behind what is left
+	err  error          // behind the rest
 }
 
-// Read gives what was read and not yet given, and reads again only when there is none. An error,
+// Read gives bytes that were read and not yet given, and reads again only when there are none. An error,
 // also that of the context, comes after all that was read before it, and is the answer from then on.
 func (r *reader) Read(p []byte) (int, error) {
 	for len(r.left) == 0 {

@@ -30,7 +30,7 @@ type portion struct {
 	bad     []events.Entry
 }
 
-// work is what an event asks for.
+// work is the decision about an event.
 type work struct {
 	read     time.Time
 	view     *runner.View  // by which it was admitted
@@ -116,7 +116,7 @@ func (w *work) checkShard() error {
 }
 
 // addRecord puts a record of an event into the last portion, or begins one when that has most records.
-// What cannot be a change of the table becomes a bad entry, and later a dead letter; a record
+// An entry that cannot be a change of the table becomes a bad entry, and later a dead letter; a record
 // without a sequence number fails the event.
 func (w *work) addRecord(t *model.Table, i int, e *events.Entry, most int) error {
 	n := len(w.portions)

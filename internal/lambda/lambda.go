@@ -10,7 +10,7 @@
 // factor of 1, since positions by shard rely on the order of a shard.
 //
 // An event is applied in four steps: decide.go turns the payload into a batch, or refuses it,
-// without any I/O; the runner's catalog admits it; progress.go checks that it continues what the
+// without any I/O; the runner's catalog admits it; progress.go checks that it continues the records that the
 // function applied of its shard; and the runner applies it, as one batch unless such events take too long. An event that
 // was applied before, in part or as a whole, changes nothing. Lambda runs several processes of a
 // function side by side, for different shards, and for one shard while it gives up on the first.
@@ -49,7 +49,7 @@ type Handler struct {
 	// Portion is the most records that are applied as one batch; 0 is the whole event, so that each target is written once, and a
 	// part of it after an event of the shard that took longer than the invocation had.
 	Portion int
-	// Report, when set, is called with the outcome of each event that has records, and Ticked with what a scheduled invocation found.
+	// Report, when set, is called with the outcome of each event that has records, and Ticked with the findings of a scheduled invocation.
 	Report func(Report)
 	Ticked func(Tick)
 	// Log is told of gaps.
@@ -61,7 +61,7 @@ type Handler struct {
 }
 
 // New makes a handler. It works on a copy of the runner, so the caller's may go on to be used. New
-// reads nothing: what a function needs of the store is read by the first event.
+// reads nothing: a function's needs of the store are read by the first event.
 func New(r *runner.Runner, admit func(context.Context) error) *Handler {
 	h := &Handler{Runner: r.ForStreams(), Admit: admit, Log: slog.Default(), watched: map[string]watched{}, slow: map[string]int{}}
 	h.Runner.Reader = catalog.Shard
@@ -79,7 +79,7 @@ type Report struct {
 	Age                             time.Duration            // of the oldest record
 	OutOfOrder                      bool                     // the event was refused: see ErrOrder
 	Why                             error                    // why a part is delivered again, or nil
-	Waits                           error                    // what waits for a newer version of the program, or nil
+	Waits                           error                    // the error that waits for a newer version of the program, or nil
 	Pending                         int                      // documents that an index did not take
 	Refused                         []string                 // the tables that refused a call, so that records come again
 	Trace                           string                   // the id of the event's trace, "" if none is kept
@@ -202,7 +202,7 @@ func (h *Handler) reportInvocation(ev *events.Lambda, w *work, err error) {
 }
 
 // applyPortions applies portion after portion until one fails or the time is over. It returns
-// the first of the event's entries that is to be delivered again. It notes what it has
+// the first of the event's entries that is to be delivered again. It notes the records that it has
 // applied within the context whole, which ends later than ctx.
 func (h *Handler) applyPortions(ctx, whole context.Context, w *work) (from int, err error) {
 	applied := 0
@@ -230,7 +230,7 @@ func (h *Handler) applyPortions(ctx, whole context.Context, w *work) (from int, 
 	if err := h.noteApplied(whole, w, applied); err != nil {
 		return 0, err
 	}
-	return from, h.Runner.Store.Sync(whole) // Lambda lets go of what is answered for
+	return from, h.Runner.Store.Sync(whole) // Lambda lets go of records that are answered for
 }
 
 // noteApplied notes how much of an event is applied.
@@ -340,7 +340,7 @@ func sourceOf(e *events.Entry) string {
 }
 
 // checkProgram makes sure that this program and reader are the right ones for the stream, and that
-// the event continues what came before it.
+// the event continues the records before it.
 func (h *Handler) checkProgram(ctx context.Context, w *work) error {
 	if err := h.Admit(ctx); err != nil {
 		return err

@@ -38,15 +38,15 @@ import (
 // by the event source mapping. From then on no event is accepted that begins before the run,
 // so these records are not if they come after all.
 //
-// A process moves the same row. What it has read, page after page, is a stretch, which the row has: records in it
+// A process moves the same row. Its pages, one after another, are a stretch, which the row has: records in it
 // are applied, and an event that begins in it goes on behind it. A process that takes over from a function reads on from the
 // frontier.
 //
-// Lambda does not say what it leaves out: what expired while the mapping stood still, and what lies before a mapping that was
-// made again at LATEST. So where something can have been left out, the stream is asked for what comes right before the event: if a
+// Lambda does not say which records it leaves out: those that expired while the mapping stood still, and those before a mapping that was
+// made again at LATEST. So where something can have been left out, the stream is asked for the record right before the event: if a
 // process was last, if nothing of the shard has come before or for a minute, or if the records are about to expire. An event
 // goes on only if the stream has no record in between; if it has forgotten some, that is a gap, which has a dead letter first.
-// Only the first reader of a table may begin anywhere: what was written before is derived by a build.
+// Only the first reader of a table may begin anywhere: earlier rows are derived by a build.
 //
 // The row also has the shard's frontier: all records up to it are applied, or were given up, so
 // an invocation that has one of them counts it no more. Rows that keep a position of the shard
@@ -55,8 +55,8 @@ import (
 // The row is also the fence of builds (contribution.Fence), as a checkpoint is for a process: an
 // invocation that knows of a new build notes the frontier as the build's floor before it applies
 // anything. Records up to the floor were applied before the build was announced, so the build reads
-// what they did; should they come again without those that followed, they do not count in it. And
-// an invocation that began before the announcement can no longer note what it has applied, so that
+// their effects; should they come again without those that followed, they do not count in it. And
+// an invocation that began before the announcement can no longer note the records that it has applied, so that
 // comes again.
 //
 // An answer is given only after the row says that the event is applied. So of two
@@ -89,7 +89,7 @@ func marksOf(records []events.Position) string {
 func (l *progress) countMarks() int { return len(l.Marks) / markBytes }
 
 // findMarks returns the place of the event's records that came before among those that the row has marks of, below 0 for earlier ones, and
-// their number; ok is false if they are not known to be a run of what came.
+// their number; ok is false if they are not known to be a run of the records that came.
 func (l *progress) findMarks(records []events.Position) (at, n int, ok bool) {
 	for n < len(records) && records[n].Compare(l.Last) <= 0 {
 		n++
@@ -136,7 +136,7 @@ func (l *progress) recallMarks(records []events.Position, rows func(from, below 
 	}
 	marks := ""
 	for i, is := range tail {
-		if i > 0 && tail[i-1].To != is.From || is.To.Compare(l.Behind) > 0 { // what lies in between has expired, or it is not of this row
+		if i > 0 && tail[i-1].To != is.From || is.To.Compare(l.Behind) > 0 { // the records in between have expired, or it is not of this row
 			return false, nil
 		}
 		marks += is.Marks
@@ -179,8 +179,8 @@ func (l *progress) withoutRead(records []events.Position) []events.Position {
 	return records
 }
 
-// ask is what an event's row has to know of the stream. next reports whether a record is the first that the stream has behind
-// another one, or the first of all behind none; sure says that it need not be asked for what came from Lambda before. gaveUp is
+// ask is the question of an event's row to the stream. next reports whether a record is the first that the stream has behind
+// another one, or the first of all behind none; sure says that it need not be asked for records that came from Lambda before. gaveUp is
 // called before records are let go of that came and are not applied. room is how many marks the row may have.
 type ask struct {
 	next   func(behind, p events.Position) (bool, error)
@@ -200,7 +200,7 @@ func (l *progress) afterClaim(records []events.Position, now, until time.Time, o
 		return progress{}, errPassed
 	}
 	out := *l
-	if l.At.Compare(l.Last) >= 0 { // a process applied what was left
+	if l.At.Compare(l.Last) >= 0 { // a process applied the rest
 		out.AppliedMarks = l.countMarks()
 	}
 	read := 0 // by a process since the last event
@@ -292,8 +292,8 @@ func (h *Handler) progressRef(w *work) owntable.ShardRef {
 	return owntable.Checkpoint(h.Runner.Model.Name, w.table, w.shard)
 }
 
-// isNextRecord reports whether the stream has nothing of the shard between a position and the event. What it has forgotten in between
-// is a gap, of which it keeps the dead letter. A shard of which nothing came begins where the stream does.
+// isNextRecord reports whether the stream has nothing of the shard between a position and the event. Records that it has forgotten in
+// between is a gap, of which it keeps the dead letter. A shard of which nothing came begins where the stream does.
 func (h *Handler) isNextRecord(ctx context.Context, w *work, behind, p events.Position) (bool, error) {
 	for range emptyPages {
 		read, err := h.Runner.Store.Read(ctx, w.table, w.shard, behind, 1)
@@ -447,7 +447,7 @@ func (h *Handler) changeRow(ctx context.Context, w *work, f func(*progress) (pro
 func (h *Handler) moveRow(ctx context.Context, w *work, next *progress) (row value.Item, wrote bool, err error) {
 	expires := h.Runner.Now().Add(progressLife)
 	wr := w.progress.Becomes(h.progressRef(w), next.FunctionShardRow, expires)
-	wr.Repeatable = true // what asks for it asks nothing of a row that has what this invocation wrote
+	wr.Repeatable = true // the caller asks nothing of a row that has the records of this invocation
 	if next.tail != nil {
 		// There is one row of marks behind each position. One that has others was left by an invocation that has died, or comes to move
 		// the row: only one of them does, in a transaction with its marks.

@@ -11,10 +11,10 @@ import (
 	"weir/internal/reader"
 )
 
-// A schedule invokes the function each minute. That does what no event can: it finds out that no events come, and goes on with
-// what is left where none do. A schedule that fails loses nothing: an event that comes after a day without a look looks first.
+// A schedule invokes the function each minute. That does two things that no event can: it finds out that no events come, and goes on with
+// work that is left where none do. A schedule that fails loses nothing: an event that comes after a day without a look looks first.
 
-// Tick is what a scheduled invocation found.
+// Tick is the findings of a scheduled invocation.
 type Tick struct {
 	Tables []reader.Watched // empty if it did not look
 	// Letters is how many dead letters are open, by the table of their row, "" if they have none; mostLetters at the most. It says

@@ -10,10 +10,10 @@ type Event struct {
 	Name    string // stays the same
 	Level   slog.Level
 	Message string // may change; with the level it tells the event
-	Means   string // what it means, and what to do
+	Means   string // its meaning, and what to do
 }
 
-// events is the list, by what they are about.
+// events is the list, by subject.
 var events = []Event{
 	{"progress", slog.LevelInfo, "progress", "what a command says of its start, its work and its end, in `says`"},
 

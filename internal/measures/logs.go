@@ -20,7 +20,7 @@ type Logging struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"info" help:"Which lines are logged: this level and above (default ${default})."`
 }
 
-// Open returns the logger of a command whose lines go to stderr, and what the command prints there otherwise: as
+// Open returns the logger of a command whose lines go to stderr, and the writer of its other output there: as
 // JSON, each such line is a line of the log too.
 func (f Logging) Open(stderr io.Writer) (*slog.Logger, io.Writer) {
 	var level slog.Level
@@ -92,7 +92,7 @@ type lines struct {
 	rest []byte
 }
 
-// Write logs each whole line, without the space around it, and keeps what follows the last line
+// Write logs each whole line, without the space around it, and keeps the text after the last line
 // end for the next call. Empty lines are dropped. It never returns an error.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()

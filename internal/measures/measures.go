@@ -1,5 +1,5 @@
-// Package measures is the one list of what weir measures of itself. Everything that shows a metric is made from
-// it: what a process serves for Prometheus (package metrics), what a function writes in its log (package function),
+// Package measures is the one list of weir's metrics. Everything that shows a metric is made from
+// it: the metrics that a process serves for Prometheus (package metrics), those that a function writes in its log (package function),
 // the tables of docs/guide/metrics.md, and the dashboards and alarms of package deploy.
 //
 // A metric's name, type, unit and labels are a contract: dashboards and alarms of others are built
@@ -18,7 +18,7 @@ import (
 // Type is how the values of a metric are read.
 type Type string
 
-// The types. A counter only grows until its process ends; a gauge is what it is at that moment; a histogram counts
+// The types. A counter only grows until its process ends; a gauge is the value at that moment; a histogram counts
 // values by size.
 const (
 	Counter   Type = "counter"
@@ -31,9 +31,9 @@ type Metric struct {
 	// Name is that for Prometheus. It is empty if only functions measure it.
 	Name   string
 	Type   Type
-	Unit   string // what one of it is, in the plural
+	Unit   string // the name of one unit, in the plural
 	Labels []Label
-	// Help says what is measured, for Prometheus; Asks is the question that it answers.
+	// Help describes the metric, for Prometheus; Asks is the question that it answers.
 	Help, Asks string
 	// Alarm says when an operator has to look, in Markdown of the guide. Empty: never for its own sake.
 	Alarm string
@@ -59,7 +59,7 @@ type Logged struct {
 	Alarm     string // as of a Metric
 }
 
-// Label is a label of a metric, what its values are, and how many there are at the most; 0 if the model decides that.
+// Label is a label of a metric, the meaning of its values, and how many there are at the most; 0 if the model decides that.
 type Label struct {
 	Name, Values string
 	Most         int
@@ -259,14 +259,14 @@ var (
 	}
 )
 
-// Ratio is what follows from two counters.
+// Ratio is the quotient of two counters.
 type Ratio struct {
 	Title, Asks string
 	Of, Per     *Metric
 	Where       string // which of Per, as Prometheus chooses series
 }
 
-// Ratios are what the dashboards show besides All.
+// Ratios are those that the dashboards show besides All.
 func Ratios() []Ratio {
 	return []Ratio{{
 		Title: "Write units for each applied record", Asks: "How much is written for each record (write amplification)?",
@@ -294,13 +294,13 @@ func (m *Metric) Names() []string {
 // Has reports whether the metric has a label.
 func (m *Metric) Has(label string) bool { return slices.Contains(m.Names(), label) }
 
-// Title is what is measured, as a heading: the help without its explanation.
+// Title is the name of the metric as a heading: the help without its explanation.
 func (m *Metric) Title() string {
 	title, _, _ := strings.Cut(strings.TrimSuffix(m.Help, "."), ": ")
 	return title
 }
 
-// Title is what is measured, as a heading.
+// Title is the name of the ratio as a heading.
 func (l *Logged) Title() string {
 	title, _, _ := strings.Cut(l.Help, ", ")
 	if l.Unit != "Count" {

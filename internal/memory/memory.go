@@ -2,7 +2,7 @@
 //
 // One rule divides it. Of every 256 MB, the process aims at 246 resident: its heap, and
 // the files that are mapped beside it, which are the program and the index. The heap gets
-// what the files leave, and never less than 180 of every 256 MB: with less it is collected
+// the rest beside the files, and never less than 180 of every 256 MB: with less it is collected
 // without end. A process that has less than 256 MB prefers its size to its speed, because
 // the program does not shrink with it: its heap may get as little as 120 of every 256. The
 // caches of the embedded store are shares of the same kind, which its Options list.
@@ -37,7 +37,7 @@ const (
 )
 
 // Parse reads a size: a number of bytes, or one with MB or GB behind it, which are
-// powers of 1,024. A size below Least, or one that does not fit, is an error that says what does.
+// powers of 1,024. A size below Least, or one that does not fit, is an error that names one that does.
 func Parse(text string) (Size, error) {
 	number, unit := strings.ToUpper(strings.TrimSpace(text)), Size(1)
 	for suffix, u := range map[string]Size{"MB": MB, "GB": GB} {
@@ -69,7 +69,7 @@ func (s *Size) UnmarshalText(b []byte) (err error) {
 // MarshalText implements encoding.TextMarshaler.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// String is what Parse reads, in the greatest unit of which it is a whole number.
+// String is the form that Parse reads, in the greatest unit of which it is a whole number.
 func (s Size) String() string {
 	for _, u := range []struct {
 		name string

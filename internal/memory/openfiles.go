@@ -27,28 +27,28 @@ const (
 // fewest is the smallest number of connections for which it is worth to start a server.
 const fewest = 16
 
-// Need lists what needs open files besides connections.
+// Need lists the needs of open files besides connections.
 type Need struct {
 	Store   bool // an embedded store
 	Indexes int  // embedded indexes
-	Calls   int  // connections to services, and files of what was read from them
+	Calls   int  // connections to services, and files of records that were read from them
 }
 
-// Tables returns how many table files an embedded store may have open: a quarter of what the system
-// allows the process, between what Pebble needs and what it gains from. A store with more tables
+// Tables returns how many table files an embedded store may have open: a quarter of the files that the system
+// allows the process, between Pebble's need and the number that still makes it faster. A store with more tables
 // opens and closes them as it goes.
 func Tables() int { return tables(limit()) }
 
 func tables(limit int) int { return min(max(limit/4, fewestTables), mostTables) }
 
-// Left returns how many connections the process may accept besides what it needs. The error
+// Left returns how many connections the process may accept besides its needs. The error
 // says which system limit is too low.
 func Left(n Need) (int, error) { return left(limit(), n) }
 
 // ErrFew says that the system allows the process too few open files.
 var ErrFew = errors.New("too few open files")
 
-// Check returns an error that wraps ErrFew if the process may not have open what it needs without connections. A
+// Check returns an error that wraps ErrFew if the process may not have its files open without connections. A
 // store that cannot open its next file waits for ever, or ends the process.
 func Check(n Need) error { return check(limit(), n) }
 

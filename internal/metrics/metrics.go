@@ -1,4 +1,4 @@
-// Package metrics exports the state of a running projector to Prometheus. What there is to export, with its labels
+// Package metrics exports the state of a running projector to Prometheus. The list of metrics, with its labels
 // and help, is in package measures; here is where the values come from. The shard metrics cover only the shards
 // whose lease this process holds, and of these measures.MaxShards of each model.
 package metrics
@@ -47,7 +47,7 @@ type Metrics struct {
 type Model struct {
 	// Shards reports the shards which this process holds. Every scrape calls it; nil leaves the shard metrics out.
 	Shards func() []reader.Status
-	// Stopped reports what stands still. Every scrape calls it; nil for nothing.
+	// Stopped reports the parts that stand still. Every scrape calls it; nil for nothing.
 	Stopped func() []reader.Stopped
 
 	all   *Metrics
@@ -120,7 +120,7 @@ func (m *Metrics) Of(run *runner.Runner) *Model {
 	return o
 }
 
-// Applied counts what was applied of a shard.
+// Applied counts the applied records of a shard.
 func (o *Model) Applied(a reader.Applied) {
 	name := o.run.Model.Name
 	count := func(to *prometheus.CounterVec, n runner.Counts, labels ...string) {
@@ -149,7 +149,7 @@ func observeTraced(to prometheus.Observer, v float64, trace string) {
 	to.Observe(v)
 }
 
-// Noted counts what a stream reader reported: a gap, a page close to expiry, what became of a lease, or a failure.
+// Noted counts the reports of a stream reader: a gap, a page close to expiry, the outcome of a lease, or a failure.
 func (o *Model) Noted(n reader.Note) {
 	name := o.run.Model.Name
 	switch n {
@@ -201,7 +201,7 @@ func one(m *measures.Metric, v float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(looked[m.Name], as, v, labels...)
 }
 
-// Collect reads what has no counter when it is scraped, so that a gauge is never older than the
+// Collect reads values that have no counter when it is scraped, so that a gauge is never older than the
 // request.
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	if g.Writes != nil {
@@ -246,7 +246,7 @@ func (o *Model) collectBuilds(builds func(context.Context, string) ([]status.Bui
 	}
 }
 
-// collect collects what is looked up of a model.
+// collect collects the values of a model that have to be read.
 func (o *Model) collect(c chan<- prometheus.Metric) {
 	name := o.run.Model.Name
 	dead, pending, err := o.countWaiting()
@@ -299,7 +299,7 @@ func (o *Model) collectLag(all []reader.Status, c chan<- prometheus.Metric) {
 	}
 }
 
-// Limits of what a scrape reads from the store, however often Prometheus scrapes.
+// Limits of a scrape's reads from the store, however often Prometheus scrapes.
 const (
 	deadEvery   = time.Minute
 	lookTimeout = 5 * time.Second

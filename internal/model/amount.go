@@ -9,15 +9,15 @@ import (
 	"weir/internal/value"
 )
 
-// Amount is what a source row gives to a tally: the value of a field, or a number that is
+// Amount is the contribution of a source row to a tally: the value of a field, or a number that is
 // computed from several, as in "quantity * price - discount".
 // An amount never changes after Load and may be shared by many goroutines.
 type Amount struct {
 	Text   string   // as the file has it
 	Fields []*Field // in the order in which they stand there
-	terms  []term   // of what is computed; none for a single field
+	terms  []term   // of a computed amount; none for a single field
 	whole  bool     // all of its fields and numbers are
-	// Function gives what the row adds, instead; nil for none. Fields are then all that it gets.
+	// Function gives the additions of the row, instead; nil for none. Fields are then all that it gets.
 	Function *Function
 }
 
@@ -37,7 +37,7 @@ type factor struct {
 // more digits than value.Exact computes with.
 const maxOperands = value.MaxFactors
 
-// amountForm is the hint for what is no amount.
+// amountForm is the hint for a text that is no amount.
 const amountForm = "fields and numbers with *, + or - between them, spaces around these and no brackets: Item.quantity * Item.price"
 
 // Computed reports whether the amount is computed, and so always a number.
@@ -111,7 +111,7 @@ func (a *Amount) noteSum() {
 	}
 }
 
-// definition is what an amount derives: of a single field the definition that it had before
+// definition is the definition of an amount: of a single field the one that it had before
 // amounts could be computed, so that the hash of existing derivations stays.
 // Terms and factors keep their order, so a * b and b * a are two definitions, and a change of one
 // into the other is built again.
@@ -162,7 +162,7 @@ func amountOf(entity, text string) string {
 	return strings.Join(operands, " ")
 }
 
-// compileAmount compiles Entity.field, or Entity.field * Entity.other - 1. It reports what is wrong and
+// compileAmount compiles Entity.field, or Entity.field * Entity.other - 1. It reports mistakes and
 // returns nil then.
 // numbers says that the aggregate is of numbers.
 // A name with *, + or - in it that the entity has as a field is that field: attributes may have

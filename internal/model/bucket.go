@@ -58,7 +58,7 @@ func (b *Bucket) time(v value.Value) (time.Time, bool) {
 	return time.Unix(b.Epoch.second(v), 0), true
 }
 
-// second returns the last whole second that is not after a number. What is beyond the calendar
+// second returns the last whole second that is not after a number. A second beyond the calendar
 // stays beyond it.
 // Negative numbers are rounded down too: −0.5 seconds is in the second before 1970. Digits beyond
 // 13 are cut, which is far beyond the year 9999 that Bucket.value refuses.
@@ -106,7 +106,7 @@ type bucketDecl struct {
 	Unit keyword `keys:"hour day week month year" need:"{day: FIELD}, or {day: FIELD, zone: Europe/Berlin}"`
 	// The time zone, by its name in the IANA database. Default: UTC.
 	Zone word
-	// The field is a number since 1970, and this is what it counts. Default: the field is a text of RFC 3339.
+	// The field is a number since 1970, and this is its unit. Default: the field is a text of RFC 3339.
 	Epoch word `one:"seconds milliseconds" or:"numbers are not counted in %q since 1970"`
 
 	value word
@@ -114,7 +114,7 @@ type bucketDecl struct {
 
 func (d *bucketDecl) short(n node, _ string) { d.value = n.readConstant("the value of " + d.name.text) }
 
-// compileBucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say what it holds.
+// compileBucket compiles a time bucket over rows of source. A field of type any passes, since only rows can say the type of its values.
 func (c *compiler) compileBucket(source *Entity, b *bucketDecl) Expr {
 	at := b.Unit.word()
 	typ := TypeTime

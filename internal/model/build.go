@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// What is derived can be built from the rows that are there (package build), but for history.
+// Derivations can be built from the rows that there are (package build), but for history.
 // A build is named by the entity on whose rows it is shown: counts, sums, means and distinct
 // values, a set, statuses, and the latest of rows, which are built together. Other builds:
 const (
 	// BuildSubscribers begins the name of a build of all lists of subscribers of a rule.
 	BuildSubscribers = "subscribers/"
-	// BuildInPlace is a build of all rows that rules make, and of what they follow. They
+	// BuildInPlace is a build of all rows that rules make, and of the values that they follow. They
 	// carry the positions of their source rows, so they have no generations.
 	BuildInPlace = "copies/"
 )
@@ -48,7 +48,7 @@ func (m *Model) Builds() map[string]string {
 
 // InBuildOrder returns the names of the model's builds of which is returns true, each once: a build comes
 // behind those on whose rows it reads something, so that it reads them as they will be. In any other
-// order, what it shows is only right when it has read the changes that the others make. Builds that
+// order, its values are only right when it has read the changes that the others make. Builds that
 // read each other's rows have no such order; otherwise the order is by name.
 func (m *Model) InBuildOrder(is func(build string) bool) (out []string) {
 	builds := slices.Sorted(maps.Values(m.Builds()))

@@ -73,7 +73,7 @@ func zoneNames() (out []string) {
 }
 
 // rulesOf returns a hash of everything that decides how a zone reads the times that partOf takes:
-// when its distance from UTC changes, and to what.
+// when its distance from UTC changes, and to which.
 func rulesOf(zone *time.Location) string {
 	h := sha256.New()
 	at, last := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)

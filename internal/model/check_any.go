@@ -28,7 +28,7 @@ func checkAny(c *compiler, q *Query, s *Step, d *stepDecl) {
 // checkKinds reports a step that reads rows of several entities which do not share a
 // table, a partition and the fixed fields. It also reports a step that lists a set,
 // which only a get can read as a whole.
-// A read of several entities is one Query of the store, so what the step fixes must mean the same
+// A read of several entities is one Query of the store, so the values that the step fixes must mean the same
 // key for all of them.
 func checkKinds(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Entity.SetOf() != nil && !s.Get {

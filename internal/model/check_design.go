@@ -8,7 +8,7 @@ import (
 	"weir/internal/value"
 )
 
-// What can never have an effect is refused. What has none unless another program does something
+// A construct that can never have an effect is refused. One that has none unless another program does something
 // that the model does not say is legal, and a warning says so.
 
 // checkUnwritten warns of tallies on rows that only another program can write: an entity without
@@ -49,8 +49,8 @@ func checkItself(c *compiler) {
 }
 
 // checkCounted reports tallies of a field that no counted row has.
-// It intersects the where of the source with what the aggregate counts of the same field
-// (aggregate.Operand.Counts), by value.Condition.Empty, which is exact in one direction: what it
+// It intersects the where of the source with the values that the aggregate counts of the same field
+// (aggregate.Operand.Counts), by value.Condition.Empty, which is exact in one direction: a condition that it
 // calls empty is empty.
 func checkCounted(c *compiler, t *Tally) {
 	for _, s := range t.Sources {

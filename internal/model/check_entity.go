@@ -198,7 +198,7 @@ func (k *KeyTemplate) gives(v value.Value) bool {
 }
 
 // valueOf returns the tally that an attribute of the entity shows, nil for none.
-// What the set of a group names are tallies of its row, and among these.
+// The values of a set in a group are tallies of its row, and among these.
 func (c *compiler) valueOf(e *Entity, attr string) *Tally {
 	return seq.Find(e.Values, func(t *Tally) bool { return t.Attr == attr })
 }

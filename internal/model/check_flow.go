@@ -9,18 +9,18 @@ import (
 	"weir/internal/store"
 )
 
-// reading is what a derivation reads of the rows of one entity.
+// reading is the part of the rows of one entity that a derivation reads.
 type reading struct {
 	what  string // the derivation, in messages
 	at    pos    // of its declaration
 	word  pos    // of the stage of a status
-	makes string // what a change of the rows can change: a value by the derivation's name, or the rows of an entity; "" for none
+	makes string // the effect of a change of the rows: a value by the derivation's name, or the rows of an entity; "" for none
 	of    *Entity
 	in    *Input
 	old   bool // it needs old images of the rows
 }
 
-// listFeeds returns, for each value and for the rows of each entity that weir makes, what they are made from. All rows of an
+// listFeeds returns, for each value and for the rows of each entity that weir makes, the rows that they are made from. All rows of an
 // entity are one, because a row does not say which rule made it.
 // An edge says that a change of the one can change the other: through rows, through fields that are
 // added up or set, through conditions, and through names in the target's key.
@@ -65,7 +65,7 @@ func (c *compiler) writersOf(e *Entity, name string) (out []string) {
 
 // checkLoops reports derivations that depend on themselves, also through others. It
 // reports each loop once, at the first of its derivations in the file.
-// Without a loop, what is derived settles after as many passes as the longest path has derivations.
+// Without a loop, derivations settle after as many passes as the longest path has derivations.
 func checkLoops(c *compiler) {
 	feeds := c.listFeeds()
 	inOrder := slices.SortedStableFunc(slices.Values(c.reads), func(a, b reading) int {

@@ -68,7 +68,7 @@ func (c *compiler) makingStamps(mk *Making) {
 	}
 }
 
-// checkMigrationLoops reports migrations that would turn a row back into what it was.
+// checkMigrationLoops reports migrations that would turn a row back into its old form.
 // It stops at the first loop, since the others are mostly the same one.
 func checkMigrationLoops(c *compiler) {
 	becomes := map[*Entity][]*Entity{}

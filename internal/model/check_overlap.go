@@ -9,7 +9,7 @@ import (
 
 // checkOneEntity reports two entities of a table that one row could match. Their wheres or
 // the shapes of their keys must exclude each other.
-// It is what makes Table.Classify a function: a row is of one entity at most. The pair is noted, so
+// It makes Table.Classify a function: a row is of one entity at most. The pair is noted, so
 // that later checks do not report the same mistake in other words.
 func checkOneEntity(c *compiler) {
 	c.firstPairs(func(a, b *Entity) bool { return !testsExclude(a.Where, b.Where) && keyCases(a, b, anyTexts) }, true, func(a, b *Entity) {
@@ -74,8 +74,8 @@ func checkOwnKeys(c *compiler) {
 // anyReported reports whether one of the two was reported already, as one that rows of another entity could be, too.
 func (c *compiler) anyReported(a, b *Entity) bool { return c.overlap[a] || c.overlap[b] }
 
-// fixedNames returns the names that have one value in all rows of a rule, with its text as in a key: what the rule
-// or the where of its rows says, and what a copy takes from a field of which the where of its source rows leaves one value.
+// fixedNames returns the names that have one value in all rows of a rule, with its text as in a key: the values that the rule
+// or the where of its rows says, and those that a copy takes from a field of which the where of its source rows leaves one value.
 func (r *RowRule) fixedNames() map[string]string {
 	out := r.Into.fixedNames()
 	for _, a := range r.Fields {
@@ -94,7 +94,7 @@ func (r *RowRule) fixedNames() map[string]string {
 	return out
 }
 
-// KeyConstants returns the constants that the rule puts into the keys of its rows, by name. What it puts elsewhere on a row
+// KeyConstants returns the constants that the rule puts into the keys of its rows, by name. A constant elsewhere on a row
 // may be absent, or of an earlier definition.
 func (r *RowRule) KeyConstants() map[string]string {
 	out := r.fixedNames()

@@ -61,7 +61,7 @@ func checkGets(c *compiler, q *Query, s *Step, d *stepDecl) {
 }
 
 // checkPartitions reports a list that does not read exactly one partition of its table or index.
-// One partition is what bounds the cost of a query: a Query of DynamoDB needs the whole partition
+// One partition bounds the cost of a query: a Query of DynamoDB needs the whole partition
 // key, and a Scan is not offered.
 func checkPartitions(c *compiler, q *Query, s *Step, d *stepDecl) {
 	if s.Get {

@@ -5,7 +5,7 @@ import (
 	"weir/internal/seq"
 )
 
-// What one row shows is written at once, in one expression of DynamoDB (4 KB, 300 operators). These
+// The values that one row shows are written at once, in one expression of DynamoDB (4 KB, 300 operators). These
 // are the widths up to which every write of weir fits: the live ones, a retry and a
 // build. The runner's TestWidestModels writes models of exactly these widths.
 const (
@@ -18,7 +18,7 @@ const (
 	maxMoved      = 110 // attributes of a row that a migration reads and writes
 )
 
-// checkWidths reports what is too wide to be written: each record would be a dead letter, or refused.
+// checkWidths reports rows that are too wide to be written: each record would be a dead letter, or refused.
 // It is reported at the first declaration that is too much, in the order of the file.
 func checkWidths(c *compiler) {
 	for _, e := range c.Entities {

@@ -7,15 +7,15 @@ import (
 	"weir/internal/seq"
 )
 
-// compiler makes the plan out of the declarations. It reports what it cannot compile, and
-// leaves it out or marks it broken. It silently skips what depends on a broken part, so one
+// compiler makes the plan out of the declarations. It reports a part that it cannot compile, and
+// leaves it out or marks it broken. It silently skips parts that depend on a broken one, so one
 // mistake gives one problem.
 // Each part of the plan has its declaration, for the places in messages.
 type compiler struct {
 	*reader
 	*Model
 	decl  *modelDecl
-	reads []reading // what derivations read, in the order of the plan
+	reads []reading // the fields that derivations read, in the order of the plan
 	shown []*Follow // those on rows of the application, also with problems
 
 	// recipe, if set, says how a derivation reaches rows of which its source rows say these names alone, "" for none.
@@ -76,7 +76,7 @@ func (c *compiler) hasField(e *Entity, name string) bool {
 	return slices.Contains(c.fieldNames(e), name)
 }
 
-// fieldNames lists what a rule may name of an entity, for hints: its attributes, what is
+// fieldNames lists the names that a rule may use of an entity, for hints: its attributes, those that are
 // derived on it, and the names in its keys.
 // The result is sorted, has each name once, and belongs to the caller. A hidden tally is not in it:
 // nothing can be made from a value that no row has.
@@ -145,8 +145,8 @@ func (c *compiler) resolveAssigns(target, source *Entity, given []pair, at pos, 
 	return c.assignsTo(target, target.KeyNames(), source, given, at, what)
 }
 
-// checkExchanged reports a pair that has its sides exchanged: its first word is a name of what it is taken from alone, its second one a
-// name of what it is for. It returns whether it did.
+// checkExchanged reports a pair that has its sides exchanged: its first word is a name of the row that it is taken from alone, its second
+// one a name of the row that it is for. It returns whether it did.
 func (c *compiler) checkExchanged(p pair, what string, names []string, of string, fields []string, from string) bool {
 	if slices.Contains(names, p.name.text) || !slices.Contains(names, p.value.text) || !slices.Contains(fields, p.name.text) {
 		return false

@@ -57,7 +57,7 @@ func (c *compiler) compileTable(e *Entity, d *entityDecl) {
 	e.Table.Entities = append(e.Table.Entities, e)
 }
 
-// compileAttribute compiles an attribute by itself. What refers to other attributes follows once all are known.
+// compileAttribute compiles an attribute by itself. References to other attributes follow once all are known.
 func (c *compiler) compileAttribute(d *attributeDecl) *Attribute {
 	a := &Attribute{decl: d, Name: d.name.text, Type: TypeAny, Required: d.Required, Hidden: d.Hidden, Forward: d.Forward, Max: max(d.maxLength, 0), Is: strings.Join(strings.Fields(d.Is.text), " "), In: d.In.text, Enum: seq.Map(d.Enum, func(w word) string { return w.text })}
 	if d.Type.isGiven() && !c.refuseUnknown(d.Type, types, "there is no type %q", d.Type.text) {

@@ -21,7 +21,7 @@ var reservedParams = []string{textParam, sortParam, "limit", "cursor", "select"}
 const StatusPath = "status"
 
 // compileQueries compiles the queries after all entities and derivations, because a query may
-// return what is derived.
+// return derived values.
 // Single is true only if every step gets one row, so the answer has one row at most.
 func (c *compiler) compileQueries() {
 	for _, d := range c.decl.Queries {

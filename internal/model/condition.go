@@ -105,7 +105,7 @@ func (n node) readTests(what string) []testDecl {
 	return out
 }
 
-// testKeys are the words of a test, testOps what those with values ask, and presence the words in place of a value.
+// testKeys are the words of a test, testOps the operators of those with values, and presence the words in place of a value.
 var (
 	presence = map[string]value.Op{"present": value.Exists, "absent": value.Absent}
 	testKeys = []string{"in", "not", "atLeast", "above", "atMost", "below", "between", "begins", "exists"}
@@ -157,13 +157,13 @@ func (r *reader) addTerm(out []termDecl, op value.Op, n node, name string) []ter
 
 // compileTests compiles the conditions of a where. The where of an entity itself (own) introduces
 // its names as fields; any other where must use fields that the entity has, and must not ask
-// for what rows of the entity never have.
+// for values that rows of the entity never have.
 func (c *compiler) compileTests(e *Entity, ds []testDecl, own bool) []Test {
 	var out []Test
 	for _, d := range ds {
 		var f *Field
 		if own {
-			if f = e.Field(d.name.text); !d.isSingle() { // one value alone is what the model says, and no secret
+			if f = e.Field(d.name.text); !d.isSingle() { // one value alone is in the model itself, and no secret
 				c.checkHidden(e, d.name)
 			}
 		} else {

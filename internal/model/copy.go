@@ -33,7 +33,7 @@ type RowRule struct {
 	Where       []Test
 	Fields      []Assign // fields of the new row, without the constants of Into.Where
 	Subscribers *Subscribers
-	Input       Input // what it reads of rows of Source
+	Input       Input // the fields that it reads of rows of Source
 
 	decl *rowDecl
 }
@@ -79,7 +79,7 @@ func (d *rowDecl) enter(c *compiler, e *Entity) {
 	}
 }
 
-// sets are what a rule sets, in the order of the file.
+// sets are the names that a rule sets, in the order of the file.
 type sets []setDecl
 
 // setDecl gives a name its value: a word, a nested map, or a field that it follows.
@@ -170,7 +170,7 @@ func (c *compiler) recordOr(r *RowRule, w word, into *Entity, name string, hidde
 		return Expr{Subscriber: c.fieldFor(r.Subscribers.Of, word{w.text[len(r.Subscribers.Of.Name)+1:], w.pos}, hidden)}
 	}
 	if d := r.decl.Each; d != nil && r.Subscribers == nil && strings.HasPrefix(w.text, d.Of.text) && strings.Contains(w.text, ".") {
-		c.flaws++ // what is wrong with the subscribers is reported
+		c.flaws++ // mistakes of the subscribers are reported
 		return Expr{}
 	}
 	if !strings.HasPrefix(w.text, "$") {
@@ -213,7 +213,7 @@ func (c *compiler) setsName(r *RowRule, name string) bool {
 
 // checkRowWhole reports key names and required attributes that a rule does not set.
 // Names of an index key count only where nothing else would give them: rows without a whole index
-// key are not in the index. An application's rows get those of what is derived on them later.
+// key are not in the index. An application's rows get the keys of values that are derived on them later.
 func checkRowWhole(c *compiler, r *RowRule) {
 	if c.broken[r.Into] || c.faulty[r] {
 		return
@@ -236,8 +236,8 @@ func checkRowWhole(c *compiler, r *RowRule) {
 	}
 }
 
-// checkRowComputed reports an attribute that weir computes on the row made, if the rule sets it too, or if the row does not have what
-// it is computed from when it is made.
+// checkRowComputed reports an attribute that weir computes on the row made, if the rule sets it too, or if the row does not have the
+// fields that it is computed from when it is made.
 func checkRowComputed(c *compiler, r *RowRule) {
 	if c.broken[r.Into] || c.faulty[r] {
 		return

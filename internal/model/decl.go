@@ -6,7 +6,7 @@ import (
 	"weir/internal/seq"
 )
 
-// modelDecl is a model file as it was read, before anything in it is looked up. What cannot be read is reported and left
+// modelDecl is a model file as it was read, before anything in it is looked up. A part that cannot be read is reported and left
 // out, and reading goes on, so that one run of lint shows as many mistakes as possible.
 type modelDecl struct {
 	// Tables, the rows in them, and what is derived from them.
@@ -123,7 +123,7 @@ func (d *entityDecl) hasAttributes() bool {
 	return d.hasKey("attributes")
 }
 
-// templateOf returns what the file has for a key attribute, nil for nothing.
+// templateOf returns the file's template of a key attribute, nil for none.
 func (d *entityDecl) templateOf(attr string) *keyTemplateDecl {
 	return seq.Find(d.Key, func(k *keyTemplateDecl) bool { return k.name.text == attr })
 }
@@ -222,7 +222,7 @@ type onceDecl struct {
 	Set []pair
 }
 
-// supersedeDecl says which row a command's row replaces, and what that row then takes over.
+// supersedeDecl says which row a command's row replaces, and which attributes that row then takes over.
 type supersedeDecl struct {
 	// What a row does to another one of the same entity.
 	heading `noun:"supersede"`
@@ -242,7 +242,7 @@ func (n node) readPairs(what string) []pair {
 	return seq.Map(n.readEntries(what), func(e entry) pair { return pair{e.name, e.value.readText(what)} })
 }
 
-// readText is word, but reports what YAML takes for a number or a boolean.
+// readText is readWord, but reports a text that YAML takes for a number or a boolean.
 func (n node) readText(what string) word {
 	w := n.readWord(what)
 	if w.isGiven() && n.y.ShortTag() != "!!str" {

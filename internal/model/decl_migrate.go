@@ -36,7 +36,7 @@ func (b *becomes) read(n node, what string) {
 	})
 }
 
-// madeOf reads what an entity is made of. Nothing counts as an empty map.
+// madeOf reads the parts of an entity. Nothing counts as an empty map.
 func (e entry) madeOf() sets {
 	if !e.value.isGiven() {
 		return nil

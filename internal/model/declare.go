@@ -13,7 +13,7 @@ import (
 // A declaration is a struct that a map of the file is read into. Each of its exported fields is a key that the map may
 // have: the field's name in small letters. The structs are the one table of the language's keys. declare reads with it;
 // models/schema.json is made of it and of the fields' comments (TestSchema), and TestGuide holds the guide to it.
-// The type of a field says what stands under the key, and tags say more:
+// The type of a field is the type of the value under the key, and tags say more:
 //
 //	When  word     `need:"when: ENTITY"`      the map needs the key, not empty; this is the hint
 //	Max   int      `from:"1" to:"1000"`       a whole number, -1 if there is none
@@ -111,7 +111,7 @@ func fieldsOf(t reflect.Type) []reflect.StructField {
 	return found.([]reflect.StructField)
 }
 
-// nounOf returns what messages call a map of the type.
+// nounOf returns the name of a map of the type in messages.
 func nounOf(t reflect.Type) string { return t.Field(0).Tag.Get("noun") }
 
 // declaredKeys returns the keys that a map of the type may have.

@@ -26,7 +26,7 @@ type Derivation struct {
 	// Hash is a hash of everything that decides the derivation's values. It stays the same
 	// for the life of a definition, in every version of weir.
 	Hash string
-	// Shares names what the derivation has in common with others. Derivations that share
+	// Shares names the part that the derivation has in common with others. Derivations that share
 	// something cannot be built one without the other:
 	//
 	//	ledger ENTITY    one ledger row beside each target row, with one position for each
@@ -46,7 +46,7 @@ type Derivation struct {
 	// there do not tell them: history and feeds.
 	History bool
 	// After names the derivations that make the rows that this one reads, or the values in them, sorted. While one of
-	// these is not complete, what this one shows is of both definitions.
+	// these is not complete, the values of this one are of both definitions.
 	After []string
 
 	definition defined
@@ -58,11 +58,11 @@ type Derivation struct {
 
 // hashLength is the number of characters of a definition hash. They have 72 bits, which
 // only have to tell apart the definitions that one derivation has had. Of a feed, the first half is of the lists of
-// subscribers, and the second half of what is sent to them.
+// subscribers, and the second half of the rows that are sent to them.
 const hashLength = 12
 
-// SameLists reports whether a feed with another hash has the same lists of subscribers, so that only what is sent to them
-// differs. It is false of what is no feed.
+// SameLists reports whether a feed with another hash has the same lists of subscribers, so that only the rows that are sent to them
+// differ. It is false of any other derivation.
 func (d *Derivation) SameLists(hash string) bool {
 	return len(d.lists) > 0 && len(hash) == hashLength && hash[:hashLength/2] == d.Hash[:hashLength/2]
 }
@@ -72,7 +72,7 @@ func (d *Derivation) Sets(e *Entity, attr string) bool {
 	return d.Into == e.Name && (d.Name == e.Name+"."+attr || d.Name == attr || d.makes && !d.Tally || slices.Contains(d.attrs, attr))
 }
 
-// Derivations returns what the model derives, sorted by name.
+// Derivations returns the model's derivations, sorted by name.
 // Each call computes them again, hashes included; a caller that needs them often keeps them.
 func (m *Model) Derivations() []Derivation {
 	out := slices.Concat(
@@ -104,7 +104,7 @@ func (d *Derivation) reads(of *Derivation) bool {
 		return slices.Contains(d.From, of.Into)
 	}
 	for _, line := range slices.Concat(d.definition, d.lists) {
-		own := d.Into != "" && !strings.Contains(line, " / ") // of the derivation itself, and not of what it reads
+		own := d.Into != "" && !strings.Contains(line, " / ") // of the derivation itself, and not of the rows that it reads
 		if !own && slices.ContainsFunc(of.attrs, func(attr string) bool { return strings.Contains(line, fmt.Sprintf("%q", attr)) }) {
 			return true
 		}
@@ -137,7 +137,7 @@ func (m *Model) ruleDerivations() (out []Derivation) {
 }
 
 // defined is a definition: lines whose parts are quoted, so that different definitions
-// have different texts. What has no order in the model is sorted.
+// have different texts. A list that has no order in the model is sorted.
 // The text is hashed and never shown. A change of any line here, in order or wording, changes the
 // hash, and every program then asks for a build. TestNoFieldIsForgotten lists the fields that are
 // in it.
@@ -174,7 +174,7 @@ func (t *defined) anyOrderOnce(word string, groups []defined) {
 
 func (t defined) String() string { return strings.Join(t, "\n") }
 
-// derivation is the catalog's view of a tally. Its hash covers what decides the value: the
+// derivation is the catalog's view of a tally. Its hash covers all that decides the value: the
 // aggregate and its options, the target's identity, and of each source the entity, the
 // conditions and where the target's key comes from. The order of sources does not matter.
 func (t *Tally) derivation() Derivation {
@@ -253,7 +253,8 @@ func rulesDerivation(name string, rules []*RowRule) Derivation {
 	return d
 }
 
-// describeSubscribers is what decides the lists of a feed's subscribers: their names, and what they have of a row that subscribes.
+// describeSubscribers is the definition of the lists of a feed's subscribers: their names, and the values that they have of a row that
+// subscribes.
 func (r *RowRule) describeSubscribers() defined {
 	x := r.Subscribers.Of.identity()
 	x.addLine("source", r.Source.Name) // the name of a list has it
@@ -355,7 +356,7 @@ func (s *Search) derivation() Derivation {
 	return Derivation{Name: s.Derivation(), Kind: "search", free: true, From: []string{s.Of.Name}, Reads: []string{s.Of.Table.Name}, definition: x}
 }
 
-// identity is what decides which rows are of the entity, and what its keys are. The
+// identity is the part that decides which rows are of the entity, and their keys. The
 // entity's name decides nothing.
 func (e *Entity) identity() (x defined) {
 	x.addLine("table", e.Table.Name)
@@ -369,7 +370,7 @@ func (k *KeyTemplate) definition(word string) string {
 	return quoteLine(word, k.Attr.Name, k.Attr.Type.Descriptor(), k.Template.definition())
 }
 
-// made is what decides what a row that a rule makes has, besides what the rule sets.
+// made is the definition of a row that a rule makes, besides the values that the rule sets.
 func (e *Entity) made() defined {
 	x := e.identity()
 	x.anyOrder("index key", seq.Map(e.Keys[len(e.PrimaryKey()):], func(k *KeyTemplate) defined { return defined{k.definition("index key")} }))
@@ -450,7 +451,7 @@ func (t *defined) addTests(word string, tests []Test) {
 	}))
 }
 
-// addCondition adds terms, all of which must hold. What the first models could say has the form
+// addCondition adds terms, all of which must hold. A condition that the first models could have has the form
 // of then, because a changed definition is built again.
 func (t *defined) addCondition(is value.Condition) {
 	if len(is) == 1 && is[0].As == value.AsIs && is[0].Op <= value.Absent {

@@ -13,7 +13,7 @@ import (
 type kind struct {
 	keys    []string          // the keys that identify the kind
 	declare func() derivation // an empty declaration
-	compile func(*compiler)   // second pass: what each is made from
+	compile func(*compiler)   // second pass: the rows that each is made from
 	check   func(*compiler)   // reports mistakes
 }
 
@@ -23,7 +23,7 @@ var kinds = []*kind{&followKind, &copyKind, &groupKind, &tallyKind, &statusKind,
 // derivation is the declaration of a kind.
 type derivation interface {
 	declaration
-	split(r *reader, what string) bool // parses the name; false if it does not fit what the declaration is, which it reports
+	split(r *reader, what string) bool // parses the name; false if it does not fit the declaration, which it reports
 	target() word                      // the entity in the name
 	enter(c *compiler, e *Entity)      // first pass: enters the rows or values that the derivation makes
 }
@@ -78,7 +78,7 @@ func (d *deriveDecl) split(r *reader, what string) bool {
 }
 
 // compileDerive compiles the derivations in two passes. The first enters them all, so
-// that a derivation can use what another one derives; the second compiles each.
+// that a derivation can use the value of another one; the second compiles each.
 func (c *compiler) compileDerive() {
 	for _, d := range c.decl.Derive {
 		if e := c.findEntity(d.target()); e != nil {

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Diff is what becomes of the derivations of a model when another version of it is deployed.
+// Diff says how the derivations of a model change when another version of it is deployed.
 type Diff struct {
 	Name        string           `json:"model"`
 	Was         string           `json:"was,omitempty"` // the model's name, if it is another: to weir, these are two models
@@ -20,7 +20,7 @@ type Diff struct {
 	Parts       []PartDiff       `json:"parts"`         // of the file, in the order of the new one
 }
 
-// What became of a derivation or a part.
+// The outcome for a derivation or a part.
 const (
 	Added   = "added"
 	Changed = "changed"
@@ -37,8 +37,8 @@ type DerivationDiff struct {
 	Was     string   `json:"was,omitempty"`  // the name of a renamed one in the old model
 	Hash    string   `json:"hash,omitempty"` // of its definition in the new model
 	By      []string `json:"by,omitempty"`   // parts of the file that change it, but for its own
-	Then    string   `json:"then"`           // what becomes of its values; package kinds says it
-	Build   string   `json:"-"`              // what it is built with (Builds); "" for history, search and removed ones
+	Then    string   `json:"then"`           // the fate of its values; package kinds says it
+	Build   string   `json:"-"`              // the build that it is part of (Builds); "" for history, search and removed ones
 	Into    string   `json:"-"`              // as Tally and History, of the Derivation
 	Tally   bool     `json:"-"`
 	History bool     `json:"-"`
@@ -47,8 +47,8 @@ type DerivationDiff struct {
 // BuildDiff is a build that the new model takes.
 type BuildDiff struct {
 	Build string   `json:"build"`
-	Of    []string `json:"of"`             // what is new or changed
-	With  []string `json:"with,omitempty"` // what is built with it, and stays live
+	Of    []string `json:"of"`             // new or changed derivations
+	With  []string `json:"with,omitempty"` // derivations that are built with it, and stay live
 }
 
 // PartDiff is a part of a model file that is not the same: "queries.albums",
@@ -60,7 +60,7 @@ type PartDiff struct {
 	// that is derived.
 	Derivations []string `json:"changes"`
 	// Alone reports that the part can be changed without the others. If not, Derivations are
-	// what all such parts change together.
+	// the changes that all such parts make together.
 	Alone bool `json:"alone"`
 }
 
@@ -71,7 +71,7 @@ type TableDiff struct {
 	Images string `json:"images"`
 }
 
-// DiffOf compares two models that were read from files. What a part changes is found by
+// DiffOf compares two models that were read from files. The effect of a part is found by
 // changing it alone.
 func DiffOf(was, is *Model) *Diff {
 	d := &Diff{Name: is.Name, Derivations: []DerivationDiff{}, Builds: []BuildDiff{}, Tables: []TableDiff{}, Parts: []PartDiff{}}
@@ -98,7 +98,7 @@ func DiffOf(was, is *Model) *Diff {
 
 // compareDerivations compares those that the old model has with those of the new one.
 // One that has another name and is otherwise the same is renamed, and neither added nor removed. The order is by name, with
-// what was removed at the end.
+// the removed ones at the end.
 func (d *Diff) compareDerivations(before map[string]Derivation, is *Model, old, now *yaml.Node) {
 	after := byName(is)
 	builds := is.Builds()
@@ -131,7 +131,7 @@ func (d *Diff) compareDerivations(before map[string]Derivation, is *Model, old, 
 	slices.SortFunc(d.Derivations, func(a, b DerivationDiff) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// diffOf begins the entry of a derivation, without what changed.
+// diffOf begins the entry of a derivation, without its change.
 func diffOf(d Derivation) DerivationDiff {
 	return DerivationDiff{Name: d.Name, Kind: d.Kind, Into: d.Into, Tally: d.Tally, History: d.History}
 }
@@ -330,7 +330,7 @@ func keysOf(maps ...*yaml.Node) (out []string) {
 	return out
 }
 
-// nodeAt returns what is at a path of maps, nil for nothing.
+// nodeAt returns the node at a path of maps, nil for nothing.
 func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	for _, key := range path {
 		if !isMapping(n) {
@@ -347,7 +347,7 @@ func nodeAt(n *yaml.Node, path []string) *yaml.Node {
 	return n
 }
 
-// setAt returns a copy of a map in which something else is at a path; nil removes what is
+// setAt returns a copy of a map in which something else is at a path; nil removes the node
 // there, and maps that are then empty.
 func setAt(n *yaml.Node, path []string, to *yaml.Node) *yaml.Node {
 	if len(path) == 0 {
@@ -393,9 +393,9 @@ func sameNode(a, b *yaml.Node) bool {
 	return true
 }
 
-// Without returns the model that its file is without what is at some paths, each the keys of maps, such as
+// Without returns the model of its file without the nodes at some paths, each the keys of maps, such as
 // "derive" and "Album.mediaCount". Maps that are then empty go too. The error says that there is nothing at the first path, or
-// what lint reports of the rest.
+// the problems of the rest.
 func (m *Model) Without(paths ...[]string) (*Model, error) {
 	doc := documentOf(m)
 	for i, path := range paths {

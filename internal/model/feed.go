@@ -21,7 +21,7 @@ type eachDecl struct {
 type Subscribers struct {
 	Of    *Entity
 	By    []Match
-	Input Input // what the rule reads of rows of Of
+	Input Input // the fields that the rule reads of rows of Of
 }
 
 // Match requires that a field of a subscriber equals a field of the source row or a constant.

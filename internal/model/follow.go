@@ -10,7 +10,7 @@ import (
 )
 
 // followKind derives an attribute of the application's rows that follows a field of another row. Rows that rules make follow
-// by what their rules set (copy.go).
+// by the names that their rules set (copy.go).
 var followKind = kind{
 	keys: []string{"follow"}, declare: func() derivation { return &shownDecl{} },
 	compile: func(c *compiler) { eachOf(c, c.shown, (*compiler).compileShown) },
@@ -28,7 +28,7 @@ type Follow struct {
 	Field  *Field   // of Source
 	Key    []Assign // the names of Source's key, from fields of From
 	Keep   bool     // the last value stays when the row of Source is gone
-	Input  Input    // without a Rule: what it reads of its own row
+	Input  Input    // without a Rule: the fields that it reads of its own row
 
 	decl *shownDecl
 }
@@ -57,7 +57,7 @@ func (f *Follow) Followed(row value.Item) (store.Key, bool) {
 }
 
 // KeyBy returns the key of the row that is followed, of the values that get returns. weir escapes values in the keys of the rows
-// that it makes: all of them in a group's, and in those of other rows what people typed.
+// that it makes: all of them in a group's, and in those of other rows the values that people typed.
 func (f *Follow) KeyBy(get func(by *Field, t *Template) value.Value) (store.Key, bool) {
 	e := f.Source
 	return e.keyBy(func(k *KeyTemplate, name string) value.Value {
@@ -147,7 +147,7 @@ func (c *compiler) checkMark(f *Follow, at pos) {
 	}
 }
 
-// followDecl is {follow: Entity.field} in what a rule sets.
+// followDecl is {follow: Entity.field} among the names that a rule sets.
 type followDecl struct {
 	// Kept equal to a field of another row, also after it changes.
 	heading `noun:"follow"`
@@ -211,7 +211,7 @@ func checkAwaited(c *compiler, r *RowRule) {
 }
 
 // notStored returns a field by which a history row follows another row, and which the rule stores in no attribute of
-// it; "" for none. The deletion of such a row does not tell what it followed.
+// it; "" for none. The deletion of such a row does not tell which row it followed.
 func (f *Follow) notStored() string {
 	if len(f.Rule.Keep) == 0 {
 		return ""

@@ -18,10 +18,10 @@ import (
 // the attribute. A formula never changes after Load and may be shared by many goroutines.
 type Formula struct {
 	of     []*Field // the fields that it is read from
-	fold   string   // of a path: what is made of the value; "" for the value itself
+	fold   string   // of a path: the operation on the value; "" for the value itself
 	path   []string // from the value of the field: ".name" of a map, "[3]" of a list, "[]" for each element
 	amount *Amount  // of numbers
-	unit   int64    // of times: the seconds in what is counted
+	unit   int64    // of times: the seconds of the unit
 	own    *Attribute
 }
 
@@ -34,7 +34,7 @@ const (
 // laterForm is the hint for a time that is computed from another one.
 const laterForm = "a time that is later by a fixed or chosen span is for rows that commands write or weir makes: {type: number, from: at, plus: 720h}"
 
-// formulaForm is the hint for what is no formula.
+// formulaForm is the hint for a text that is no formula.
 const formulaForm = "a path like address.city or tags[0], size(tags), sum(items[].price), quantity * price - discount, or closed - opened with in: minutes"
 
 // timeUnits are the units of the time between two times, in seconds.
@@ -47,7 +47,7 @@ const eachElement = "[]"
 var pathStep = regexp.MustCompile(`^(?:\.[^.\[\]()\s]+|\[[0-9]{0,9}\])`)
 
 // cutPath splits a path such as size(address.lines[0]) into its fold, the field at which it begins, and its steps. Names of
-// attributes may have periods in them: the longest that is declared counts. ok is false for what is no path.
+// attributes may have periods in them: the longest that is declared counts. ok is false for a text that is no path.
 func (e *Entity) cutPath(text string) (fold, root string, steps []string, ok bool) {
 	if inner, closed := strings.CutSuffix(text, ")"); closed {
 		fold, text, ok = strings.Cut(inner, "(")
@@ -228,7 +228,7 @@ func (x *Formula) readValue(row value.Item) (v value.Value, unfit *Unfit) {
 	return x.followPath(v)
 }
 
-// followPath returns what the path makes of the value of its field.
+// followPath returns the result of the path for the value of its field.
 func (x *Formula) followPath(v value.Value) (value.Value, *Unfit) {
 	said := x.of[0].Name
 	each := slices.Index(x.path, eachElement)
@@ -268,7 +268,7 @@ func (x *Formula) followPath(v value.Value) (value.Value, *Unfit) {
 	return total, nil
 }
 
-// walkPath follows steps from a value that has the path said. What is absent or NULL on the way is Missing.
+// walkPath follows steps from a value that has the path said. A value that is absent or NULL on the way is Missing.
 func (x *Formula) walkPath(v value.Value, said string, steps []string) (value.Value, string, *Unfit) {
 	for _, step := range steps {
 		name, member := strings.CutPrefix(step, ".")
@@ -325,7 +325,7 @@ func (x *Formula) unfitResult(v value.Value) *Unfit {
 	return &Unfit{Field: &Field{Name: x.own.Name, Declared: x.own}, Value: v, Want: wantOf(x.own.Whole || x.amount != nil && x.amount.whole)}
 }
 
-// wantOf is what a number must be so that a sum can take it.
+// wantOf is the form of a number that a sum can take.
 func wantOf(whole bool) string {
 	if whole {
 		return wantWhole
@@ -333,7 +333,7 @@ func wantOf(whole bool) string {
 	return wantSummed
 }
 
-// definition is what decides the value, besides the type of the attribute.
+// definition is the part that decides the value, besides the type of the attribute.
 func (x *Formula) definition() (out defined) {
 	switch {
 	case x.unit > 0:
@@ -417,7 +417,7 @@ func (c *compiler) checkFormula(e *Entity, i int) {
 	}
 }
 
-// checkOperand reports what is neither a field of the row nor a path into one, and returns its type.
+// checkOperand reports a text that is neither a field of the row nor a path into one, and returns its type.
 func (c *compiler) checkOperand(e *Entity, before int, w word, alone bool) Type {
 	if _, err := value.ParseNumber(w.text); err == nil && !alone {
 		return TypeNumber

@@ -14,14 +14,14 @@ import (
 	"weir/internal/value"
 )
 
-// Function is a Go function of a user's program that says what a row adds to sums: Order.points(v1) in a model.
+// Function is a Go function of a user's program that returns a row's additions to sums: Order.points(v1) in a model.
 type Function struct {
 	Name    string
 	Version int // which is part of the definition
 	call    func(row value.Item) ([]FunctionAdd, error)
 }
 
-// FunctionAdd is what a function adds to the sum of one target. To has names in the key of the target; those that it lacks are the
+// FunctionAdd is the addition of a function to the sum of one target. To has names in the key of the target; those that it lacks are the
 // fields of the row that are named so.
 type FunctionAdd struct {
 	To     map[string]string
@@ -67,13 +67,13 @@ func (s *Source) function() *Function {
 	return s.Amount.Function
 }
 
-// Addition is what a row adds to the sum of one target.
+// Addition is a row's addition to the sum of one target.
 type Addition struct {
 	Key    store.Key
 	Amount value.Value
 }
 
-// Additions returns what the function of the source adds for a row. is says that the source has one. The error is why the row
+// Additions returns the additions of the source's function for a row. is says that the source has one. The error is why the row
 // adds nothing.
 func (s *Source) Additions(row value.Item) (out []Addition, is bool, err error) {
 	f := s.function()

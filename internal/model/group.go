@@ -13,7 +13,7 @@ import (
 )
 
 // groupKind derives summary rows: counts, sums, means and distinct values of rows that have
-// the same values in some fields, and the latest of these rows, on a row of their own. What it
+// the same values in some fields, and the latest of these rows, on a row of their own. The values that it
 // shows are tallies and latests of that row, and one more tally counts the rows of the group:
 // while it is above 0 the row exists.
 var groupKind = kind{
@@ -29,7 +29,7 @@ var groupKind = kind{
 type Group struct {
 	Into   *Entity
 	Rows   *Tally   // how many source rows a group has; no row shows it
-	Values []*Tally // what its row shows, besides the latest of its rows (Into.Latest)
+	Values []*Tally // the values of its row, besides the latest of its rows (Into.Latest)
 
 	decl *groupDecl
 }
@@ -94,9 +94,9 @@ func (e *Entity) numberKey(name string) bool {
 	return k != nil && k.Attr.Type == value.Number
 }
 
-// Row returns what the group's row with a key has besides its values and that key: the words of
+// Row returns the group's row of a key without its values and that key: the words of
 // the entity's where, the names in the key, and the keys of indexes. A name in the key may be that of
-// a key attribute, which has what the key has. ok is false if no group has this key.
+// a key attribute, which has its value in the key. ok is false if no group has this key.
 func (g *Group) Row(key store.Key) (row value.Item, ok bool) {
 	e := g.Into
 	is := e.Table.Item(key)
@@ -303,7 +303,7 @@ func (d *groupValueDecl) check() {
 	}
 }
 
-// kind is what the value is, nil if that is wrong, which is reported.
+// kind is the aggregate of the value, nil if that is wrong, which is reported.
 func (d *groupValueDecl) kind() *aggregate.Aggregate { return aggregateOf(d.Of.key) }
 
 // groupTally declares a tally of a group.
@@ -405,7 +405,7 @@ func checkGroupEntity(c *compiler, g *Group) {
 }
 
 // checkGroupKey reports a key that does not say which group a row is of.
-// weir makes the row from its key, so what its other keys need must follow from the key, the where or
+// weir makes the row from its key, so the values of its other keys must follow from the key, the where or
 // the values.
 func checkGroupKey(c *compiler, g *Group) {
 	e := g.Into
@@ -505,7 +505,7 @@ func checkGroupBy(c *compiler, g *Group) {
 	}
 }
 
-// made is what decides what a row of a group has besides its values.
+// made is the definition of a group's row, besides its values.
 // How a name of the key is shown, as a number, a boolean or a text, is part of it: the row is read
 // back from its key.
 func (g *Group) made() defined {

@@ -11,10 +11,10 @@ import (
 	"weir/internal/value"
 )
 
-// This file decides what of a row may leave weir: everything but the values of attributes that the model
+// This file decides which parts of a row may leave weir: everything but the values of attributes that the model
 // hides. The compiler resolves every name in a file with field or fieldFor, which refuse a hidden attribute
 // unless its value goes into one that is hidden too. So nothing that leaves is derived from a hidden value,
-// ordered or chosen by it. What carries whole rows or texts of errors passes through Shown and ShownText.
+// ordered or chosen by it. Whole rows and texts of errors pass through Shown and ShownText.
 
 // HiddenText stands where the value of a hidden attribute would.
 const HiddenText = "(hidden)"
@@ -77,8 +77,8 @@ func (m *Model) HidesValuesOf(what string) bool {
 // hides reports whether the model hides the tally's values.
 func (t *Tally) hides() bool { return t.Hidden && !(t.Group != nil && t == t.Group.Rows) }
 
-// Shown returns a row as it may leave, with HiddenText in place of what its entity hides. A row of no entity
-// (nil) may have been of any: what any entity hides is hidden, also inside maps and lists. So it is inside weir's own
+// Shown returns a row as it may leave, with HiddenText in place of the values that its entity hides. A row of no entity
+// (nil) may have been of any: a value that any entity hides is hidden, also inside maps and lists. So it is inside weir's own
 // attributes, which keep values of the application.
 func (m *Model) Shown(e *Entity, row value.Item) value.Item {
 	if e == nil {
@@ -120,7 +120,7 @@ func (m *Model) shownValue(v value.Value) value.Value {
 	return v
 }
 
-// quotedText is what a text of an error quotes: values are in quotes, a number that none can hold is said
+// quotedText is the quoted part of a text of an error: values are in quotes, a number that none can hold is said
 // with "about", and one that is there instead of something else with "not". A quote that was cut off goes to the end.
 var quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*(?:"|\\?$)|about [^\s,]+|(, not )-?[0-9.][^\s,]*`)
 
@@ -134,7 +134,7 @@ const pathName = `(?:"(?:[^"\\]|\\.)*(?:"|\\?$)|[^ .\[\]"\\]+)`
 var pathParts = regexp.MustCompile(`\.?` + pathName + `|\[\d+\]`)
 
 // ShownText returns the text of an error as it may leave. Where the model hides anything, a path in it stops at the name
-// of a hidden attribute, since keys of a map are part of its value, and what the text quotes is left out, since nothing
+// of a hidden attribute, since keys of a map are part of its value, and the quoted part of the text is left out, since nothing
 // says of which attribute it is.
 func (m *Model) ShownText(text string) string {
 	if !m.Hides() {

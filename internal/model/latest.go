@@ -43,8 +43,8 @@ type Latest struct {
 	To     []Assign // the names of the target's key, from fields of Source
 	Set    []Assign // the attributes, from fields of Source; the first is the one of the name
 	Group  *Group   // that it is a value of, nil for none
-	Input  Input    // what decides the target: of a value of a group, what the group reads, and otherwise all
-	Given  Input    // what else a value of a group reads
+	Input  Input    // the part that decides the target: of a value of a group, the fields that the group reads, and otherwise all
+	Given  Input    // the other fields that a value of a group reads
 
 	own  int // how many tests of Where are of this value of a group alone
 	decl *latestDecl
@@ -86,7 +86,7 @@ func (e *Entity) Covered() []string {
 	return append(seq.Flat(e.Statuses, (*Status).Attributes), seq.Flat(e.Latest, (*Latest).Covers)...)
 }
 
-// Recomputes returns the names of what rows of the entity show of facts: statuses and the
+// Recomputes returns the names of the values that rows of the entity show of facts: statuses and the
 // latest of rows. They are computed and shown together.
 func (e *Entity) Recomputes() []string {
 	return append(seq.Map(e.Statuses, func(s *Status) string { return s.Name }), seq.Map(e.Latest, func(l *Latest) string { return l.Name })...)

@@ -61,7 +61,7 @@ func Load(nameOrPath string) (*Model, error) {
 }
 
 // Named returns a model of which nothing but the name is known, because its file is gone: it has no
-// tables and derives nothing. ok is false for what cannot be the name of a model.
+// tables and derives nothing. ok is false for a text that cannot be the name of a model.
 func Named(name string) (m *Model, ok bool) {
 	return &Model{Name: name, Arg: name}, kebabName.MatchString(name)
 }
@@ -160,7 +160,7 @@ func (r *reader) parseDocument(text []byte) node {
 }
 
 var (
-	// What the YAML library's messages look like, from which places are read. A message that matches none of them is
+	// The messages of the YAML library, from which places are read. A message that matches none of them is
 	// shown as it is.
 	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 	// The library counts lines from 0 in the complaints of its parser, from 1 in

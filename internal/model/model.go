@@ -1,6 +1,6 @@
 // Package model reads a model file, checks it and compiles it into a Model, the plan that
 // the other packages follow. The plan says which entity a row belongs to, where its fields
-// are stored, what is derived from it, how it is searched, and which queries exist.
+// are stored, which values are derived from it, how it is searched, and which queries exist.
 //
 // Load makes a Model once; it never changes and may be shared. It holds no data and does no
 // I/O after loading. The fields of a row are its attributes and the names that its key
@@ -11,17 +11,17 @@
 //
 //	load.go, read.go        YAML to nodes with their places
 //	decl*.go                nodes to declarations, whose names are not looked up yet: structs whose fields are the keys of the
-//	                        language with what may stand under each. They are the one table of keys: declare.go reads and checks
+//	                        language with the values that may stand under each. They are the one table of keys: declare.go reads and checks
 //	                        with it, models/schema.json is made of it
 //	compile*.go             declarations to the Model: names become entities, fields, templates
-//	check*.go               what only the whole model shows, such as loops and keys that collide
+//	check*.go               mistakes that only the whole model shows, such as loops and keys that collide
 //
-// What a kind of derivation adds to these stages is in one file: tally.go, set.go, group.go,
+// The part of a kind of derivation in these stages is in one file: tally.go, set.go, group.go,
 // status.go, latest.go, copy.go, follow.go, feed.go, search.go; derive.go lists the kinds.
 // Templates of keys, which bind names both ways, are in template.go, spelling.go and overlap.go.
-// derivation.go and diff.go say what a derivation is to the catalog, and what changes it.
-// problem.go and meant.go make messages: the place, what is wrong, and which name may be meant.
-// amount.go, bucket.go and condition.go are the parts that several kinds use: what a row gives, the
+// derivation.go and diff.go define a derivation for the catalog, and its changes.
+// problem.go and meant.go make messages: the place, the mistake, and which name may be meant.
+// amount.go, bucket.go and condition.go are the parts that several kinds use: the amount of a row, the
 // calendar's part that a time is in, and the tests of a row. formula.go has attributes that no row has,
 // since they are computed from others when something reads them.
 package model
@@ -85,7 +85,7 @@ type Entity struct {
 	Expires    *Field       // the time (RFC 3339 text, or epoch seconds) from which the row is not returned, nil for none
 	Derived    bool         // only weir writes rows of this entity
 	Group      *Group       // of which rows of this entity are the summaries, nil if they are none
-	Left       *Left        // what retired derivations have left on its rows; the only part that is not of the model file
+	Left       *Left        // the values of retired derivations on its rows; the only part that is not of the model file
 
 	Unique    []*Unique // the rules for commands; see rules.go
 	New       []New
@@ -101,8 +101,8 @@ type Entity struct {
 	Search     []*Search  // the indexes that rows of this entity are in
 	Statuses   []*Status  // the statuses on rows of this entity
 	Stages     []*Stage   // the status words that rows of this entity reach
-	Latest     []*Latest  // what rows of this entity show of the latest of other rows
-	LatestOf   []*Latest  // what is derived from the latest row of this entity
+	Latest     []*Latest  // the values that rows of this entity show of the latest of other rows
+	LatestOf   []*Latest  // the derivations of the latest row of this entity
 	Follows    []*Follow  // the attributes of this entity's rows that follow other rows, where the application writes the rows
 	Others     []*Others  // the lists whose elements rows of this entity are
 	Subscribes []*RowRule // the rules that make a row for each row of this entity
@@ -140,7 +140,7 @@ type Attribute struct {
 	Zone      *time.Location
 	zoneRules string   // of the zone, see calendar.go
 	Reading   *Reading // nil: queries show the stored value
-	Others    *Others  // for a list: what it stands for if a row has none
+	Others    *Others  // for a list: the list in its place if a row has none
 	Forward   bool     // commands move it only forward along its enum
 	// Computed says how commands compute it; nil if they give it.
 	Computed *Computed
@@ -285,7 +285,7 @@ func (t *Test) Only() (value.Value, bool) {
 	return value.Value{}, false
 }
 
-// Stamps returns what a row that weir makes of this entity has by the entity's where. What the where says
+// Stamps returns the attributes that a row which weir makes of this entity has by the entity's where. A value that the where says
 // of a name in a key is in the key. The result belongs to the caller.
 func (e *Entity) Stamps() (out []value.Attr) {
 	for i := range e.Where {
@@ -337,7 +337,7 @@ type Expr struct {
 
 // Query is a named query. If Search is set, it is a search. Otherwise it runs Steps: the
 // first reads by the parameters, and each later step reads once for every row of the step
-// before. The result is what the last step reads.
+// before. The result is the rows that the last step reads.
 // Queries are not run here: package query compiles them once more, into reads.
 type Query struct {
 	Name   string
@@ -347,7 +347,7 @@ type Query struct {
 	Steps  []*Step
 	Search *Search
 	With   []Bind     // of a search: filters
-	Where  []Filter   // of a search: what the rows found must be besides
+	Where  []Filter   // of a search: tests of the rows found besides
 	Sort   *Field     // the order of the rows; nil for the order of the key
 	Return []Returned // the attributes to return; none for the whole row
 
@@ -370,9 +370,9 @@ type Step struct {
 	Index   *store.Index // nil: the table
 	Get     bool         // one row by its whole key
 	Also    []*Entity    // further entities whose rows are read
-	With    []Bind       // fixed fields: what the key's templates can use narrows the read, the rest filters
+	With    []Bind       // fixed fields: those that the key's templates can use narrow the read, the rest filters
 	Any     []Bind       // where given, one of these fields must be among its parameter's values
-	Where   []Filter     // what rows must be besides; it does not narrow the read
+	Where   []Filter     // tests of rows besides; they do not narrow the read
 	Range   []RangeTerm  // all of the one name that follows in the sort key; only rows that pass are read
 	Reverse bool
 	Expired bool // expired rows are returned too
@@ -485,7 +485,7 @@ func (e *Entity) PrimaryKey() []*KeyTemplate {
 
 // Spelled returns the names whose text in a key differs from their value, each with the
 // value. A row that weir writes gets an attribute for each such name that no other attribute
-// holds, so that the row itself says its values. text returns what a key holds for a name.
+// holds, so that the row itself says its values. text returns the text of a name in a key.
 func (e *Entity) Spelled(get func(name string) value.Value, text func(k *KeyTemplate, name string) string) (out []value.Attr) {
 	for _, k := range e.Keys {
 		for _, name := range k.Template.names {
@@ -603,7 +603,7 @@ func (e *Entity) Key(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyBy(func(_ *KeyTemplate, name string) value.Value { return get(name) })
 }
 
-// TypedKey is Key for values that a person typed: it escapes in each what could forge
+// TypedKey is Key for values that a person typed: it escapes in each the characters that could forge
 // another key.
 func (e *Entity) TypedKey(get func(name string) value.Value) (store.Key, bool) {
 	return e.keyOf(func(k *KeyTemplate) (value.Value, bool) { return k.BuildTyped(get) })
@@ -655,7 +655,7 @@ func (e *Entity) KeyFrom(to []Assign, row value.Item) (store.Key, bool) {
 
 // Build returns the key attribute's value, built from the values of the template's names.
 // A template that is one name keeps the type of the key attribute; any other makes a text. Values
-// are put in as they are: the caller escapes what a person typed.
+// are put in as they are: the caller escapes typed values.
 func (k *KeyTemplate) Build(get func(name string) value.Value) (value.Value, bool) {
 	if k.Template.Whole() {
 		v := get(k.Template.names[0])

@@ -6,7 +6,7 @@ import "regexp"
 type nameRule struct {
 	pattern *regexp.Regexp
 	most    int            // bytes, 0 for any number
-	is      string         // what pattern and most say, for messages
+	is      string         // the meaning of pattern and most, for messages
 	like    string         // an example, as a hint
 	ours    *regexp.Regexp // names that weir keeps for itself, nil for none
 }
@@ -18,7 +18,7 @@ var (
 	tableName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 )
 
-// nameRules are the rules of names, by what has the name. Names of models, searches, migrations and queries are in commands,
+// nameRules are the rules of names, by the thing named. Names of models, searches, migrations and queries are in commands,
 // URLs, and keys of our own table. Those of tables and indexes are by DynamoDB's rules. Signs that a name of an attribute
 // cannot have mean something else in a model.
 var nameRules = map[string]nameRule{

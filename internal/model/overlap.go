@@ -112,7 +112,7 @@ func patternsMeet(a, b pattern, agree func(a, b int16) bool) bool {
 }
 
 // beginApart reports whether the primary keys of two entities begin with different texts, so that no key is of both.
-// It is what makes a check of all pairs cheap.
+// It makes a check of all pairs cheap.
 func beginApart(a, b *Entity) bool {
 	for i, k := range a.PrimaryKey() {
 		x, y := k.Template.firstText(), b.PrimaryKey()[i].Template.firstText()

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// WithoutHistory returns the model without what makes history and notifications, whose rows are taken for the application's: of
-// present rows, nothing but these rows themselves tells what they were made of.
+// WithoutHistory returns the model without the rules of history and notifications, whose rows are taken for the application's: of
+// present rows, nothing but these rows themselves tells their sources.
 func (m *Model) WithoutHistory() (*Model, error) {
 	c, err := Parse(m.File, m.text)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 )
 
 // Problem is one mistake in a model file, with its place.
-// Its JSON is what lint -o json prints; names stay.
+// Its JSON is the output of lint -o json; names stay.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	File     string   `json:"file"`
@@ -27,7 +27,7 @@ type Problem struct {
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"` // how to correct it, "" for none
 
-	kind string // the message without names: what one mistake leads to in many places is of one kind
+	kind string // the message without names: the effects of one mistake in many places are of one kind
 }
 
 // String returns the problem as compilers print it: file:line:column: message (hint). A warning

@@ -10,12 +10,12 @@ import (
 )
 
 // reader collects the problems of one file.
-// It reads one file, for one goroutine. Reading never stops at a problem: what is wrong becomes a zero value.
+// It reads one file, for one goroutine. Reading never stops at a problem: a wrong part becomes a zero value.
 type reader struct {
 	file     string
 	problems []Problem
 	warnings []Problem
-	flaws    int // parts that cannot be used; what compiles one compares the number before and after
+	flaws    int // parts that cannot be used; the compiler of one compares the number before and after
 }
 
 // Limits for a file with many mistakes: beyond them reader gives no more hints, and then
@@ -38,7 +38,7 @@ func (r *reader) addFlaw(at pos, hint, format string, args ...any) {
 	r.addRemark(at, hint, format, args...)
 }
 
-// addRemark is addFlaw for what is compiled all the same, so that checks find more in it.
+// addRemark is addFlaw for a part that is compiled all the same, so that checks find more in it.
 func (r *reader) addRemark(at pos, hint, format string, args ...any) {
 	r.addTo(&r.problems, Error, at, hint, format, args...)
 }
@@ -48,7 +48,7 @@ func (r *reader) addWarning(at pos, hint, format string, args ...any) {
 	r.addTo(&r.warnings, Warning, at, hint, format, args...)
 }
 
-// addCost adds a note of what is legal, and costs more than it seems.
+// addCost adds a note of a construct that is legal, and costs more than it seems.
 func (r *reader) addCost(at pos, hint, format string, args ...any) {
 	r.addTo(&r.warnings, Note, at, hint, format, args...)
 }
@@ -101,7 +101,7 @@ func (n node) pos() pos {
 	return pos{n.y.Line, n.y.Column}
 }
 
-// isMap and isList report what the value is; both are false for none.
+// isMap and isList report the kind of the value; both are false for none.
 func (n node) isMap() bool { return n.y != nil && n.y.Kind == yaml.MappingNode }
 
 // isEmpty reports whether the value is a map or a list with nothing in it.

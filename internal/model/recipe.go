@@ -9,7 +9,7 @@ import (
 	"weir/internal/seq"
 )
 
-// suggestRecipe says how a tally reaches a row of whose key its source rows say some names alone: a group of what they say, which the
+// suggestRecipe says how a tally reaches a row of whose key its source rows say some names alone: a group of these names, which the
 // row follows. It is "" where a group has no such value.
 func (t *Tally) suggestRecipe(c *compiler, source *Entity, says []string) string {
 	d, value := t.decl, t.Kind.Keyword
@@ -31,7 +31,7 @@ func (t *Tally) suggestRecipe(c *compiler, source *Entity, says []string) string
 	return c.groupAndFollow(d.deriveDecl, t.Target, source, d.To, len(d.Where) > 0, says, t.Kind.Keyword, value, TypeNumber)
 }
 
-// groupAndFollow is that with the names of the file. value is what the group shows, of a kind and a type.
+// groupAndFollow is that with the names of the file. value is the value that the group shows, of a kind and a type.
 func (c *compiler) groupAndFollow(d deriveDecl, target, source *Entity, to []pair, where bool, says []string, kind, value string, typ Type) string {
 	of, _ := reflect.TypeFor[groupValueDecl]().FieldByName("Of")
 	if counts := value == kind; !counts && !IsLatest(kind) && !slices.Contains(strings.Fields(of.Tag.Get("keys")), kind) || strings.HasPrefix(value, "{count") {

@@ -71,7 +71,7 @@ func (c *Computed) Fields() []string {
 	return out
 }
 
-// Value returns the attribute for a row, Missing if the row lacks what it is computed from.
+// Value returns the attribute for a row, Missing if the row lacks a field that it is computed from.
 // The result is in epoch seconds, as DynamoDB's TTL needs it. A time with a fraction is cut to its
 // second.
 func (c *Computed) Value(row value.Item) value.Value {
@@ -110,7 +110,7 @@ func (e *Entity) ExpiresMade() bool {
 	return e.Derived && a != nil && a.Computed != nil
 }
 
-// definition is what decides the value on rows that weir makes.
+// definition is the part that decides the value on rows that weir makes.
 func (c *Computed) definition() (x defined) {
 	x.addLine("plus", c.Plus.String())
 	x.addWithin("from", c.From.definition())

@@ -23,7 +23,7 @@ type Status struct {
 	Target *Entity
 	Attr   *Attribute
 	Stages []*Stage // in the order of the enum
-	Input  Input    // what it reads of rows of Target
+	Input  Input    // the fields that it reads of rows of Target
 
 	decl *stepsDecl
 }
@@ -41,12 +41,12 @@ type Stage struct {
 	Who    *Field     // of Source: which element of List a row is for
 	Max    int        // how many elements List may have, or, without it, rows may reach the word; 0 for any number, never 0 with Set and without List
 	Set    []Assign   // attributes of the target: the latest of a field of the rows that count
-	Input  Input      // what it reads of rows of Source
+	Input  Input      // the fields that it reads of rows of Source
 
 	decl *stageDecl
 }
 
-// Others say what a list stands for if a row does not have it: the values of Field in all
+// Others say which list stands in the place of one that a row does not have: the values of Field in all
 // rows of Of whose other key names have the values of Key.
 type Others struct {
 	Name  string // "Round.attendees"
@@ -56,7 +56,7 @@ type Others struct {
 	Key   []Assign // Of's other key names, from fields of the row with the list
 	Links []*Field // the same names, as fields of Of
 	Used  bool     // a stage asks for each of them
-	Input Input    // what is read of rows of Of
+	Input Input    // the fields of rows of Of that are read
 }
 
 // Reading says how queries show an attribute if that differs from the stored value.
@@ -132,7 +132,7 @@ type stepsDecl struct {
 	// An attribute that moves along the words of its enum as far as facts say, in whatever order they come. The application's
 	// own value is the least it says.
 	deriveDecl `noun:"steps"`
-	// For words of the enum, what reaches them.
+	// For words of the enum, the rows that reach them.
 	Steps named[stageDecl] `need:"steps: {WORD: {when: ENTITY}}"`
 }
 
@@ -247,7 +247,7 @@ func (c *compiler) compileOthers(e *Entity, a *Attribute) *Others {
 	return o
 }
 
-// resolveDotted resolves Entity.field, the field by take. It reports what does not exist.
+// resolveDotted resolves Entity.field, the field by take. It reports a name that does not exist.
 // w is taken apart at its first dot, so fields may have dots in their names and entities may not.
 func (c *compiler) resolveDotted(w word, take func(*Entity, word) *Field) (*Entity, *Field) {
 	name, field, _ := strings.Cut(w.text, ".")
@@ -335,7 +335,7 @@ func (c *compiler) compileReturns(q *Query, d *queryDecl, of *Entity) {
 }
 
 // compileCounted compiles a count over a partition of the table itself, not of an index.
-// The partition must be fixed by what the query has found, so one answer reads one partition.
+// The partition must be fixed by the row that the query has found, so one answer reads one partition.
 func (c *compiler) compileCounted(of *Entity, d *returnDecl) *Counted {
 	e, f := c.resolveDotted(d.Distinct, c.findField)
 	if checkType(c, d, "distinct", d.Distinct, f) == nil {
@@ -344,7 +344,7 @@ func (c *compiler) compileCounted(of *Entity, d *returnDecl) *Counted {
 	return &Counted{Entity: e, Field: f, Key: c.assignsTo(e, e.PrimaryKey()[0].Template.requiredNames(), of, d.By, d.Distinct.pos, "by")}
 }
 
-// checkReading reports an attribute that is shown differently from what is stored, if its declaration is inconsistent, or if
+// checkReading reports an attribute that is shown differently from its stored form, if its declaration is inconsistent, or if
 // keys, wheres, filters or orders use its stored value.
 func (c *compiler) checkReading(e *Entity, a *Attribute) {
 	d := a.decl

@@ -61,7 +61,7 @@ func (t *Tally) Shows() bool { return !t.Hidden && t.Kind.Shown != nil }
 type Source struct {
 	Tally  *Tally
 	Entity *Entity
-	Amount *Amount // what is summed, averaged or told apart; of a count, the number that counted rows have, or nil
+	Amount *Amount // the field that is summed, averaged or told apart; of a count, the number that counted rows have, or nil
 	Where  []Test
 	To     []Assign // the names of the target's key, from this entity's fields
 	Input  Input    // Where and To
@@ -142,7 +142,7 @@ func (d *tallyDecl) enter(c *compiler, e *Entity) {
 }
 
 // compileTally compiles the sources of a tally. A source with a problem is left out; the tally stays, so
-// that what refers to it is checked.
+// that references to it are checked.
 func (c *compiler) compileTally(t *Tally) {
 	d := t.decl
 	for _, of := range d.Of.of {
@@ -232,8 +232,8 @@ func (c *compiler) checkDerivable(e *Entity, name string, at pos) {
 	}
 }
 
-// checkOpen reports what is derived onto rows that weir makes, besides the values of a group, and shows where it can be: of is
-// what is derived, as the file has it.
+// checkOpen reports derivations onto rows that weir makes, besides the values of a group, and shows where they can be: of is
+// the source, as the file has it.
 func (c *compiler) checkOpen(e *Entity, at pos, of, attr string) {
 	_, source, _ := strings.Cut(of, ": ")
 	source, _, _ = strings.Cut(source, ".")

@@ -67,7 +67,7 @@ func ParseTemplate(text string) (*Template, error) {
 }
 
 // parseParts splits a template into literals and slots. It refuses a brace or bracket without its
-// partner; what the slots may be called is checked by the caller.
+// partner; the caller checks the names of the slots.
 func (t *Template) parseParts(s string) error {
 	for s != "" {
 		open := strings.IndexByte(s, '{')
@@ -122,7 +122,7 @@ func (t *Template) caseText(text string) string {
 	return text
 }
 
-// definition is what decides which keys the template makes.
+// definition is the part that decides which keys the template makes.
 func (t *Template) definition() string {
 	if t.lower {
 		return "lower case " + t.text
@@ -146,7 +146,7 @@ func (t *Template) After(name string) string {
 	return ""
 }
 
-// Ends reports whether a text can be no name's text in a key, since it has what ends the name there.
+// Ends reports whether a text can be no name's text in a key, since it has the separator that ends the name there.
 func (t *Template) Ends(name, text string) bool {
 	after := t.After(name)
 	return after != "" && strings.Contains(t.caseText(text), after)
@@ -285,7 +285,7 @@ func (t *Template) Escape(s string) string {
 }
 
 // Misread returns the first name of which a key that was built from texts says another text, and
-// what it says; "" if the key can be read back. Only a text that holds a separator can be read
+// the reason; "" if the key can be read back. Only a text that holds a separator can be read
 // in two ways, so a key of other texts is not looked at. Of several lists of texts that make one
 // key, at most one can be read back, or holds no separator.
 func (t *Template) Misread(key string, text func(name string) string) (name, says string) {
@@ -325,7 +325,7 @@ func (t *Template) mustEscape(r rune) bool {
 }
 
 // Unescape undoes Escape.
-// What is no escape stays as it is, so it never fails; two texts may give one result.
+// A text that is no escape stays as it is, so it never fails; two texts may give one result.
 func Unescape(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// This file has the one rule of types. What a derivation reads of a row with a declared type must
+// This file has the one rule of types. A field that a derivation reads of a row with a declared type must
 // have that type: a row that has another one there counts for nothing in that derivation, and its
 // record is a dead letter that names field, found and expected. NULL is absent. Lengths, enums and
 // bounds are for commands, and are no types; but a number that is added up must be one that a sum can
@@ -53,11 +53,11 @@ func (u *Unfit) String() string {
 	return fmt.Sprintf("%s is %s, not %s", u.Field.Name, found, u.Want)
 }
 
-// Input is what a derivation reads of the rows of one entity.
+// Input is the part of the rows of one entity that a derivation reads.
 type Input struct {
 	Derivation string
 	Where      []Test
-	Fields     []*Field // what it reads of rows that pass Where
+	Fields     []*Field // the fields that it reads of rows that pass Where
 }
 
 // Take reports whether a row passes Where and can be used. A row that has another type than declared
@@ -86,7 +86,7 @@ func (in *Input) Take(row value.Item) (ok bool, unfit *Unfit) {
 	return unfit == nil, unfit
 }
 
-// unfit returns what a row has where the field is read, and what it must be.
+// unfit returns a row's value where the field is read, and the form that it must have.
 func (f *Field) unfit(row value.Item, want string) *Unfit {
 	if f.Formula != nil {
 		if _, unfit := f.Formula.readValue(row); unfit != nil {
@@ -140,7 +140,7 @@ func assignedFields(lists ...[]Assign) (out []*Field) {
 	return out
 }
 
-// Read returns the field's value as its declared type has it. want says what it must be, if it is
+// Read returns the field's value as its declared type has it. want is the form that it must have, if it is
 // something else; the value is then as the row has it.
 func (f *Field) Read(row value.Item) (v value.Value, want string) {
 	if f.Formula == nil {
@@ -175,7 +175,7 @@ const (
 	wantWhole  = "a whole number below 10^27 in size"
 )
 
-// checkSummable returns what a number must be so that it can be added up, "" if it can be, or if v is
+// checkSummable returns the form of a number that can be added up, "" if it can be, or if v is
 // no number.
 func checkSummable(v value.Value, whole bool) (want string) {
 	if n, ok := v.Int64(); v.Kind() != value.Number || ok && n > -1e12 && n < 1e12 { // as nearly always
@@ -191,7 +191,7 @@ func checkSummable(v value.Value, whole bool) (want string) {
 	return ""
 }
 
-// Get is Read for a caller that knows what to do with a value of any type.
+// Get is Read for a caller that can use a value of any type.
 // Several goroutines may call it. The value shares the row's memory.
 func (f *Field) Get(row value.Item) value.Value {
 	v, _ := f.Read(row)
@@ -199,7 +199,7 @@ func (f *Field) Get(row value.Item) value.Value {
 }
 
 // Read returns a value that rows have in the attribute as its type has it: a number that is stored
-// as text is a number, and every time is a text of RFC 3339 or a date. want says what the value
+// as text is a number, and every time is a text of RFC 3339 or a date. want is the form that the value
 // must be, if it is something else. A value from a key is a text whatever its type.
 func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string) {
 	k := v.Kind()
@@ -235,7 +235,7 @@ func (a *Attribute) Read(v value.Value, inKey bool) (_ value.Value, want string)
 	return v, ""
 }
 
-// fits are the kinds of values that rows may have in an attribute of a type, and what a value must be; a set and a list are
+// fits are the kinds of values that rows may have in an attribute of a type, and the form of a value; a set and a list are
 // both lists, as JSON and the SDKs mix them. Any kind will do for a type that is not here.
 var fits = map[Type]struct {
 	want  string
@@ -252,7 +252,7 @@ var fits = map[Type]struct {
 	TypeNumbers: {"a set of numbers", []value.Kind{value.NumberSet, value.List}},
 }
 
-// wantTime says what a value of a time attribute must be.
+// wantTime is the form of a value of a time attribute.
 func (a *Attribute) wantTime() string {
 	switch {
 	case a.As != "":
@@ -325,7 +325,7 @@ func (a *Attribute) SameForm(b *Attribute) bool {
 	return b != nil && a.Type == b.Type && a.As == b.As && a.zoneRules == b.zoneRules
 }
 
-// addUsable appends what decides which values of the field a derivation can use, and what they mean. It is
+// addUsable appends the rules for values of the field that a derivation can use, and their meaning. It is
 // one word, so that it is not taken for the name of an attribute.
 func (f *Field) addUsable(x *defined) {
 	if a := f.Declared; a != nil && a.Type != TypeAny && (f.Key == nil || a.Type == TypeNumber || a.Type == TypeTime) { // others are texts in a key
@@ -345,7 +345,7 @@ func (as As) text(v value.Value) (text string, ok bool) {
 		return "", false
 	}
 	text = t.Format("2006-01-02T15:04:05")
-	var rest value.Exact // what is left of a second
+	var rest value.Exact // the rest of a second
 	scale := 0
 	if as == AsMilliseconds {
 		scale = -3

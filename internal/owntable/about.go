@@ -6,7 +6,7 @@ import "strings"
 // our table is about.
 var rowsAfter = map[string]int{"ledger": 2, "set": 2, "mark": 2, "tomb": 1, "seen": 1, "follow": 3, "fact": 3}
 
-// DescribePartition returns what a row of our table is, by the first part of its partition key, and the text of the row that it is
+// DescribePartition returns the meaning of a row of our table, by the first part of its partition key, and the text of the row that it is
 // about (RowText); "" if it is about none.
 func DescribePartition(partition string) (kind, row string) {
 	parts := strings.Split(partition, "|")

@@ -22,7 +22,7 @@ import (
 //	build|MODEL           s GEN|SEG  the fence and the progress of one segment's scan
 //	check|MODEL|rows      s SHARD    b, f:GEN and h:GEN: the shard's fence, its floors and its cuts
 //	ledger|MODEL#GEN|ROW  s ""       the ledger of a target in this generation
-//	mark|MODEL#GEN|ROW    s HASH     what a source row has added to that ledger
+//	mark|MODEL#GEN|ROW    s HASH     the amounts that a source row has added to that ledger
 //	dead|MODEL#GEN        s ID       dead letters of the generation
 //
 // GEN is the number of the generation: by how often the catalog was written when the build
@@ -51,7 +51,7 @@ type BuildState string
 // The states. Readers see a generation from BuildShowing on.
 const (
 	BuildBuilding BuildState = "building" // consumers count beside the scan
-	BuildShowing  BuildState = "showing"  // the scan is over; consumers show it, and what is there is being shown
+	BuildShowing  BuildState = "showing"  // the scan is over; consumers show it, and rows that are there are being shown
 	BuildLive     BuildState = "live"     // all targets show it; it is not audited yet
 	BuildVerified BuildState = "verified" // live and audited
 	BuildDropped  BuildState = "dropped"  // replaced or aborted; its rows are being removed
@@ -179,7 +179,7 @@ func (bs Builds) Generations() (out []int64) {
 // error wraps ErrRow.
 func FenceOf(row value.Item) (contribution.Fence, error) { return fenceIn(row, checkDo) }
 
-// fenceIn decodes the fence of a shard's row. do says what to do if it cannot be read.
+// fenceIn decodes the fence of a shard's row. do is the remedy if it cannot be read.
 func fenceIn(row value.Item, do string) (f contribution.Fence, err error) {
 	if !row.Has(viewAttr) {
 		return f, nil
@@ -268,7 +268,7 @@ func UnderView(view int64, w store.Write) store.Write {
 	return w
 }
 
-// Contribution is a mark with what it is of.
+// Contribution is a mark with its ledger and source row.
 type Contribution struct {
 	contribution.Mark
 	Source, Target store.Ref
@@ -342,7 +342,7 @@ func SourceOf(row value.Item) (table string, key value.Item) {
 // SegmentRow is the fence and the progress of the scan of one segment.
 type SegmentRow struct {
 	Owner  int64      `row:"e,1"`     // the fence: rises with each builder that takes the segment
-	Plan   string     `row:"plan,0"`  // what is scanned; another plan begins at the beginning
+	Plan   string     `row:"plan,0"`  // the plan of the scan; another plan begins at the beginning
 	Cursor value.Item `row:"cursor"`  // key attributes after which it continues; nil at the beginning
 	Table  int        `row:"i,0"`     // index of the table that the cursor is in
 	Rows   int64      `row:"rows,0"`  // rows read

@@ -15,7 +15,7 @@ import (
 )
 
 // The row of catalog|MODEL is the model's catalog: which tables it belongs to, who reads
-// their streams, and what is derived, by which definitions. The first start of a model
+// their streams, and the derivations, by which definitions. The first start of a model
 // creates it, or the command that makes the tables; starts and operators' commands change
 // it, each on condition that it is as it was read. Every batch reads it. It has about 250
 // bytes for each table and 20 for each derivation besides its name, so that a model of 100
@@ -31,7 +31,7 @@ const (
 )
 
 // CatalogFormat is the format of a catalog and of the rows of our own table beside it. A program
-// refuses every other one, since it would write the row without what it does not know.
+// refuses every other one, since it would write the row without the attributes that it does not know.
 const CatalogFormat = 1
 
 // Complete says how it is known that the stream of a table, when weir began to read it, had
@@ -45,7 +45,7 @@ const (
 	CompleteAssumed Complete = "assumed" // an operator said so
 )
 
-// Pin is what the catalog has of a table.
+// Pin is the catalog's entry of a table.
 type Pin struct {
 	ID       string       `row:"i"`
 	ARN      string       `row:"a"`
@@ -66,7 +66,7 @@ type State string
 // counted in the ledgers of its build.
 const (
 	Unbuilt  State = "unbuilt"  // rows that were there before weir are not in it; nothing is applied
-	Building State = "building" // it is being built from the rows, and what rows show is old or absent
+	Building State = "building" // it is being built from the rows, and rows show an old value or none
 	Live     State = "live"     // every change is applied
 	Verified State = "verified" // live, and audited after a build
 	Retired  State = "retired"  // the model no longer has it; its values are still there
@@ -75,7 +75,7 @@ const (
 // states are the states by their letters in the row.
 var states = map[string]State{"u": Unbuilt, "b": Building, "l": Live, "v": Verified, "r": Retired}
 
-// Derived is what the catalog has of a derivation: that the values shown are of definition
+// Derived is the catalog's entry of a derivation: that the values shown are of definition
 // Hash, built as Generation, and in State since Since.
 type Derived struct {
 	Hash       string
@@ -177,8 +177,8 @@ func (c CatalogRow) IsPending(derivation string) bool {
 	return c.Derivations[derivation].State == Building
 }
 
-// decodePin decodes what the catalog's row knows of one table. An entry that is not as this version
-// writes it is an error that says what to do, and never a default: a table that looks new would
+// decodePin decodes the catalog's entry of one table. An entry that is not as this version
+// writes it is an error with the remedy, and never a default: a table that looks new would
 // be counted again.
 func decodePin(row value.Item, a value.Attr) (p Pin, err error) {
 	if a.Value.Kind() != value.Map {
@@ -228,7 +228,7 @@ func (c CatalogRow) Becomes(at store.Ref, next CatalogRow) store.Write {
 	}
 }
 
-// text is what derived decodes.
+// text is the form that derived decodes.
 func (d Derived) text() string {
 	letter := ""
 	for l, s := range states {
@@ -239,7 +239,7 @@ func (d Derived) text() string {
 	return d.Hash + " " + strconv.FormatInt(d.Generation, 36) + " " + letter + " " + strconv.FormatInt(d.Since.Unix(), 36)
 }
 
-// encodePin is what pin decodes. What is not known is left out.
+// encodePin is the form that pin decodes. A fact that is not known is left out.
 func (p Pin) encodePin() value.Item { return value.NewItem(writeTagged(p)...) }
 
 // Same reports whether two catalogs say the same.

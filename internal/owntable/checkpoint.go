@@ -8,9 +8,9 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of check|MODEL are checkpoints: how far a shard is applied, and what happened to the records up to there. Processes and functions move the same row (FunctionShardRow).
-// A process deletes the checkpoint of a shard that is closed and no longer listed; it looks
-// for these whenever it lists shards. What a function moved last expires. So the number of checkpoints does not grow with
+// The rows of check|MODEL are checkpoints: how far a shard is applied, and the outcome of the records up to there. Processes and
+// functions move the same row (FunctionShardRow). A process deletes the checkpoint of a shard that is closed and no longer listed; it looks
+// for these whenever it lists shards. A row that a function moved last expires. So the number of checkpoints does not grow with
 // time: there is one for each shard that the stream lists, about 200 bytes each. The sort key is the
 // short key of the shard, under which ledgers keep its position.
 const (
@@ -55,7 +55,7 @@ type Counts struct {
 const checkDo = "delete the row, and the shard is read again from the oldest record that its stream has, which may count what was counted already; then run projector build MODEL --again"
 
 // DecodeCheckpoint decodes the row of a checkpoint, nil if there is none. The error wraps
-// ErrRow; what cannot be read still names its shard, if it can.
+// ErrRow; one that cannot be read still names its shard, if it can.
 func DecodeCheckpoint(row value.Item) (c CheckpointRow, err error) {
 	if row == nil {
 		return c, nil
@@ -89,7 +89,7 @@ func BeginCheckpoint(at ShardRef) store.Write {
 
 // Move moves a checkpoint from one position to another and adds n, the counts of
 // the records in between. Its condition is that the checkpoint is still at from, and that no function has begun an event since it
-// was read. What a function has begun is its own to judge, so the stretch that processes read does not begin before that.
+// was read. An event that a function has begun is its own to judge, so the stretch that processes read does not begin before that.
 func (c CheckpointRow) Move(at ShardRef, from, to events.Position, n Counts) store.Write {
 	ops := append(at.namingOps(), setAttr(checkPosition, to.Value()), setAttr(checkTo, to.Value()), addTo(checkMoves, 1), removeAttr(checkExpiry))
 	if c.To != from || c.To.IsZero() || c.To.Compare(c.Last) < 0 {
@@ -143,8 +143,8 @@ func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmovedTest(c.At)}}}
 }
 
-// The row of past|MODEL holds the counts of all shards that are over, in the same attributes as a checkpoint's counts. The transaction that deletes a
-// checkpoint adds to them; nothing deletes them. It has about
+// The row of past|MODEL holds the counts of all shards that are over, in the same attributes as a checkpoint's counts. The transaction
+// that deletes a checkpoint adds to them; nothing deletes them. It has about
 // 100 bytes, and does not grow.
 
 const pastDo = "delete the row: nothing but the number of records that were ever applied is lost"

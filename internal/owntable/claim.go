@@ -94,7 +94,7 @@ const OnceLife = 48 * time.Hour
 // OnceRow is the result of a command.
 type OnceRow struct {
 	Hash  string     // of the command
-	Done  string     // what the command did
+	Done  string     // the command's change
 	Table string     // of the row that it wrote
 	Key   value.Item // of that row
 	until int64      // second of its expiry

@@ -7,9 +7,9 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of fact|MODEL|LIST are facts about statuses: what one source row reports about
-// a target (s WORD|ID), a row that takes part in a latest (s ORDER: see OrderedFact), a member of a group (s m|HASH), or a target whose status depends
-// on a group (s t|HASH). Each is a Member. There are at most as many facts as reports of source rows, each as large as its
+// The rows of fact|MODEL|LIST are facts about statuses: the report of one source row about
+// a target (s WORD|ID), a row that takes part in a latest (s ORDER: see OrderedFact), a member of a group (s m|HASH), or a target whose
+// status depends on a group (s t|HASH). Each is a Member. There are at most as many facts as reports of source rows, each as large as its
 // report.
 const (
 	factWho   = "who"
@@ -73,13 +73,13 @@ const (
 // partition, the names of all members sort before those of all targets.
 func GroupMember(who string) string { return MembersBegin + Hash(who) }
 
-// ToldMember is what the fact about a member tells.
+// ToldMember is the content of the fact about a member.
 func ToldMember(who value.Value) value.Item { return value.Item{newAttr(factWho, who)} }
 
 // TargetFact names the fact that a row's status depends on a group.
 func TargetFact(row string) string { return targetsBegin + Hash(row) }
 
-// FactOfTarget is what the fact about a target tells: its table and its key attributes.
+// FactOfTarget is the content of the fact about a target: its table and its key attributes.
 func FactOfTarget(table string, key value.Item) value.Item {
 	return value.NewItem(newAttr(factTable, value.OfString(table)), newAttr(factKey, value.OfMap(key)))
 }

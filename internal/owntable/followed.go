@@ -169,7 +169,7 @@ func Follower(followed store.Ref, attr string, row store.Ref) store.Ref {
 // sort key, and not the value or the counter of the list.
 func IsEntry(sort string) bool { return sort != emptySort }
 
-// UnservedRecord is what the dead letter of a follower that refused its value keeps: the
+// UnservedRecord is the content of the dead letter of a follower that refused its value: the
 // attribute, and the partition of the list.
 func UnservedRecord(attribute, list string) value.Item {
 	return value.NewItem(newAttr(followerAttr, value.OfString(attribute)), newAttr(jobList, value.OfString(list)))

@@ -10,13 +10,13 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of footprint|MODEL, s DERIVATION HASH, say what a derivation leaves by one definition: on which rows it
-// shows which attributes, and what it keeps in our own table. A row is written before the derivation begins, so that
-// what it leaves is known when no model has it any more. `projector build --prune` notes when that was removed. A row
+// The rows of footprint|MODEL, s DERIVATION HASH, list the values of a derivation by one definition: on which rows it
+// shows which attributes, and its rows in our own table. A row is written before the derivation begins, so that
+// its values are known when no model has it any more. `projector build --prune` notes when they were removed. A row
 // has about 300 bytes. Nothing deletes it; there is one for each definition that a derivation has had.
 const footprintIs = "v" // a Footprint, as JSON
 
-// Footprint is what a derivation leaves by one definition.
+// Footprint is the list of a derivation's values by one definition.
 type Footprint struct {
 	Name    string  `json:"-"` // of the derivation
 	Hash    string  `json:"-"` // of the definition
@@ -30,7 +30,7 @@ type Footprint struct {
 	Attrs  []string `json:"attrs,omitempty"`
 	Covers []string `json:"covers,omitempty"`
 	// Counts says that such rows have ledgers, or nodes of a set, and Values names the distinct whose values are counted
-	// beside them. Facts are what lists of facts begin with, and Lists what partitions begin with.
+	// beside them. Facts are the beginnings of names of lists of facts, and Lists those of partitions.
 	Counts bool     `json:"counts,omitempty"`
 	Values string   `json:"values,omitempty"`
 	Facts  []string `json:"facts,omitempty"`

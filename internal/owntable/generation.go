@@ -28,12 +28,12 @@ func Generations(model string) string { return "search|" + model }
 // Generation refers to a search generation of a model.
 func Generation(model, hash string) store.Ref { return Ref(Generations(model), hash) }
 
-// GenerationIndex is what a generation has of one index.
+// GenerationIndex is a generation's entry of one index.
 type GenerationIndex struct {
 	Hash     string `row:"h,0"` // of its definition
 	Place    string `row:"p,0"` // where the driver keeps it
 	Instance string `row:"i"`   // which one it is
-	Base     string `row:"b"`   // what a driver is told to have been filled, until it is
+	Base     string `row:"b"`   // the instance that a driver is told to have been filled, until it is
 }
 
 // GenerationRow is a search generation. The zero GenerationRow stands for one that does not
@@ -47,7 +47,7 @@ type GenerationRow struct {
 	// Filled says that all rows that existed are in the indexes.
 	Filled  bool      `row:"f"`
 	Since   time.Time `row:"e"` // when it was filled
-	Reached bool      `row:"z"` // what was pending then is written
+	Reached bool      `row:"z"` // documents that were pending then are written
 	// Part and Cursor say where filling continues: a table and a key in it. Rows were read by
 	// then.
 	Part   string     `row:"a"`
@@ -61,7 +61,7 @@ type GenerationRow struct {
 	was   value.Value
 }
 
-// Noted returns what a driver is told to have been filled of an index.
+// Noted returns the instance that a driver is told to have been filled of an index.
 func (g GenerationRow) Noted(index string) string {
 	switch is, known := g.Indexes[index]; {
 	case g.Filled:
@@ -73,7 +73,7 @@ func (g GenerationRow) Noted(index string) string {
 }
 
 // Exists reports whether there is a row. One that could not be decoded counts as none, and is
-// replaced on condition of what it was.
+// replaced on condition of its former content.
 func (g GenerationRow) Exists() bool { return g.count > 0 }
 
 const generationDo = "delete the row; the next program or projector build MODEL fills the index again"

@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// The rows of ledger|MODEL|ROW are ledgers: what is counted for one target row, and up to
+// The rows of ledger|MODEL|ROW are ledgers: the sums for one target row, and up to
 // which position of each shard. A consumer writes a ledger before its target, accumulators
 // and positions in one write, so each record counts once; a crash between the two leaves a
 // ledger that is ahead of its target, and the batch comes again. There is one for each row
@@ -28,14 +28,14 @@ const (
 	ledgerBut     = "i:"   // and an attribute: the ranges that its skip leaves out; absent for none
 )
 
-// Lack is what a ledger notes about a dead letter that says what its target does not show.
+// Lack is a ledger's note of a dead letter about a value that its target does not show.
 type Lack struct{ attr string }
 
-// What a target does not show.
+// The values that a target does not show.
 var (
 	LacksTallies  = Lack{ledgerUnshown} // distincts over their max
 	LacksStatuses = Lack{ledgerUnmoved} // stages over their max
-	LacksAll      = Lack{ledgerStale}   // the row refuses what it should show
+	LacksAll      = Lack{ledgerStale}   // the row refuses its value
 )
 
 // LedgerRow is a ledger as it was read. nil stands for one in which nothing was counted.
@@ -66,7 +66,7 @@ func (l LedgerRow) Positions(shardKeys []string) (out []value.Attr) {
 	return out
 }
 
-// LackOf returns what the ledger notes of values that cannot be shown: the id of the dead
+// LackOf returns the ledger's note of values that cannot be shown: the id of the dead
 // letter, and its reason (ShortenText); "" for nothing.
 func (l LedgerRow) LackOf(what Lack) (letter, why string) {
 	letter, why, _ = strings.Cut(value.Item(l).Get(what.attr).Text(), " ")
@@ -177,7 +177,7 @@ func (l LedgerRow) Forget(at store.Ref, shardKeys []string) store.Write {
 	return w
 }
 
-// Empty reports whether the ledger says what a new one would say, except how far shards are
+// Empty reports whether the ledger has the content of a new one, except how far shards are
 // counted: all sums are 0, and it notes no letter.
 func (l LedgerRow) Empty() bool {
 	for _, a := range l {

@@ -57,7 +57,7 @@ var (
 type LetterRow struct {
 	ID     string
 	Kind   string
-	Target string // what it was for, in a form for people
+	Target string // its purpose, in a form for people
 	// Reason is the error, for people; programs go by Kind.
 	Reason string
 	// ShardKey and Position say which record it was. Neither is set if there was none.

@@ -30,7 +30,7 @@ type NodeRow struct {
 	// of the members that a position is for.
 	Seen map[string]map[string]events.Position
 	// Pruned says that positions of shards were removed: where one is missing, the shard's
-	// frontier, read after the node, says what is counted.
+	// frontier, read after the node, says which records are counted.
 	Pruned bool
 	// Ends is when TTL may delete the node, if it is the only one and has no members.
 	Ends value.Value

@@ -26,7 +26,7 @@ const (
 // OrderedFact names the fact of a source row by the value that orders it: numbers come before
 // texts, and texts before times, which are ordered as instants. Rows with equal values are
 // ordered by their keys; keys that agree in their first cutTie bytes by a hash. With greatest
-// the names are in the opposite order. unfit says what the value must be instead, "" if it fits.
+// the names are in the opposite order. unfit is the form that the value must have instead, "" if it fits.
 func OrderedFact(v value.Value, source store.Key, greatest bool) (name, unfit string) {
 	var b []byte
 	switch instant, time := value.Instant(v); {

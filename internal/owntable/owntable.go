@@ -8,7 +8,7 @@
 //	set|MODEL|ROW         s PATH    a node of the tree behind the set in that row
 //	feed|MODEL|RULE|KEY   s ""      the moments of a list of followers: a counter of its own
 //	feed|MODEL|RULE|KEY   s HASH    one follower on that list, and since which moment
-//	mark|MODEL|ROW        s HASH    contribution mark of a build: what a source row has added, and its last change
+//	mark|MODEL|ROW        s HASH    contribution mark of a build: the amounts that a source row has added, and its last change
 //	tomb|ROW              s ""      a row that weir made and deleted, and at which position
 //	seen|ROW              s ""      the newest recorded removal of a source row that was replayed
 //	seen|TABLE            s ""      the time up to which such removals were forgotten
@@ -34,7 +34,7 @@
 //	build|MODEL           s GEN|SEG a segment of an online build; "" the builds: see build.go
 //	search|MODEL          s HASH  a search generation: where its indexes are, and how far they are filled
 //	pending|MODEL|HASH|B  s INDEX|ID a document that an index of that generation did not take in time
-//	footprint|MODEL       s DERIVATION HASH  what a derivation leaves by one definition
+//	footprint|MODEL       s DERIVATION HASH  the values of a derivation by one definition
 //	stage|TABLE           s ""      which model derives from a table, and, in "weir" alone, which stage it belongs to
 //
 // ROW is a row's table and key as text, or its hash if that text is long, with the ends of the key. The attributes
@@ -108,7 +108,7 @@ const Grouped = prefix + "rows"
 // attr.
 func FollowVersion(attr string) string { return prefix + attr }
 
-// FollowsMark reports whether what weir notes of a followed value in attr would have the name of another mark on such a row.
+// FollowsMark reports whether weir's note of a followed value in attr would have the name of another mark on such a row.
 func FollowsMark(attr string) bool {
 	return slices.Contains([]string{SeenMark, Own, Moved, InnerLeaf}, FollowVersion(attr)) || strings.HasSuffix(attr, followsEnd)
 }
@@ -327,7 +327,7 @@ func DeadPart(model, id string, i int) store.Ref {
 }
 
 // RowText returns a row's table and key as one text. Different rows have different texts. A long text is
-// replaced by its hash, with what LongRowOf reads.
+// replaced by its hash, with the attributes that LongRowOf reads.
 func RowText(r store.Ref) string {
 	var b strings.Builder
 	b.Grow(len(r.Table) + len(r.Key.Partition.Text()) + len(r.Key.Sort.Text()) + 4)

@@ -11,7 +11,7 @@ import (
 )
 
 // The rows of pending|MODEL|GENERATION|BUCKET are documents that the indexes of a search generation did not take in time, one
-// for each however often it changes. A function writes them. What catches up removes each, once the index has the document
+// for each however often it changes. A function writes them. A catch-up removes each, once the index has the document
 // at its position. There are at most as many as documents, about 200 bytes each, and normally none. For example,
 //
 //	k pending|gallery|5f0c…|3  s gallery-albums|S7:ALBUM#1S8:METADATA  p 000…12

@@ -35,7 +35,7 @@ func RecordItem(rec *events.Record) value.Item {
 		newAttr(recordExpired, expired))
 }
 
-// RecordFrom decodes such an item, without position and time. What it lacks is zero.
+// RecordFrom decodes such an item, without position and time. A part that it lacks is zero.
 func RecordFrom(it value.Item) events.Record {
 	image := func(name string) value.Item {
 		if v := it.Get(name); !v.IsMissing() {
@@ -71,7 +71,7 @@ func CoveringNote(own, shown value.Value) value.Value {
 	return value.OfMap(value.NewItem(newAttr(coveredOwn, own), newAttr(coveredShown, shown)))
 }
 
-// CoveredNote returns what a row notes for an attribute. ok is false if it notes nothing.
+// CoveredNote returns a row's note for an attribute. ok is false if it notes nothing.
 func CoveredNote(row value.Item, name string) (own, shown value.Value, ok bool) {
 	note := row.Get(Own).Item().Get(name).Item()
 	return note.Get(coveredOwn), note.Get(coveredShown), note != nil

@@ -14,8 +14,8 @@ import (
 // the work that needs the row stops.
 var ErrRow = errors.New("a row of weir's own table cannot be read")
 
-// unreadableError returns an ErrRow that names the row, what is wrong with it, and what an
-// operator can do.
+// unreadableError returns an ErrRow that names the row, its fault, and the step that an
+// operator can take.
 func unreadableError(row value.Item, attr, want, do string) error {
 	return fmt.Errorf("%w: in table %s, row %s %s, attribute %s is %s, not %s: %s", ErrRow,
 		TableName, quoteText(row.Get(Partition)), quoteText(row.Get(Sort)), attr, quoteValue(row.Get(attr)), want, do)
@@ -94,7 +94,7 @@ func equalTest(attr string, n int64) []store.Test {
 // NotThere is the condition that a row of the own table does not exist.
 func NotThere() store.Cond { return store.Cond{{{Attr: Partition, Is: store.Absent}}} }
 
-// noted is what a row was when it was read: the attribute that every write of such a row
+// noted is the state of a row when it was read: the attribute that every write of such a row
 // changes. The zero noted stands for a row that does not exist.
 type noted struct {
 	there bool

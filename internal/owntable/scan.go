@@ -25,7 +25,7 @@ const (
 
 // ScanRow is how far a scan is.
 type ScanRow struct {
-	Plan   string     // what it scans for; a scan for something else begins at the beginning
+	Plan   string     // the purpose of the scan; a scan for something else begins at the beginning
 	Cursor value.Item // the key attributes after which it continues; nil at the beginning
 	Counts map[string]int
 	Over   bool // it has reached the end
@@ -76,7 +76,7 @@ func ForgetScan(at store.Ref) store.Write {
 }
 
 // The rows of seen|ROW hold the newest recorded removal of a row that a replay wrote: its
-// mark in SeenMark and, if TTL removed the row, a digest of what the row was. There are as many as
+// mark in SeenMark and, if TTL removed the row, a digest of its content. There are as many as
 // removals were replayed, until an operator has them forgotten up to a time (replay.Forget). The row
 // of the table itself, without a key, then has the mark of that time.
 const seenSwept = "swept"
@@ -91,7 +91,7 @@ func LeaveSeen(row store.Ref, mark value.Value, always bool) store.Write {
 	return w
 }
 
-// LeaveSwept stores the mark of a row that TTL removes, and a digest of what the row was.
+// LeaveSwept stores the mark of a row that TTL removes, and a digest of its content.
 // It never replaces a newer mark.
 func LeaveSwept(row store.Ref, mark value.Value, was value.Item) store.Write {
 	return store.Write{
@@ -124,9 +124,9 @@ func IsSilent(old, new value.Item) bool {
 // Forgotten refers to the mark of the time up to which removals of a table's rows were forgotten.
 func Forgotten(table string) store.Ref { return ReplayRemoval(store.Ref{Table: table}) }
 
-// Replayed is what a table's row without a key says of replays, in µs: up to when they have sent what feeds send (in that of a
+// Replayed is the note about replays on a table's row without a key, in µs: up to when they have sent the posts of feeds (in that of a
 // model's first table), up to when they know the table, its newest full export, of which time it has records with sequence numbers,
-// and without them, what the last command brought, as a digest, and the times of incremental exports of which entries of a history were made.
+// and without them, the last command's files, as a digest, and the times of incremental exports of which entries of a history were made.
 type Replayed struct {
 	Fed, Known, Full int64
 	Placed, Timed    Times
@@ -174,7 +174,7 @@ func ReplayedOf(row value.Item) (r Replayed) {
 	return r
 }
 
-// SetReplayed stores what is not 0.
+// SetReplayed stores the values that are not 0.
 func SetReplayed(table string, r Replayed) store.Write {
 	w := store.Write{Ref: Forgotten(table)}
 	if len(r.Windows) > 0 {
@@ -211,7 +211,7 @@ func ForgetSeen(row value.Item) store.Write {
 	}
 }
 
-// Swept returns the digest of what a row was that TTL removed, Missing if a record removed
+// Swept returns the digest of a row's content that TTL removed, Missing if a record removed
 // the row.
 func Swept(seen value.Item) value.Value { return seen.Get(seenSwept) }
 

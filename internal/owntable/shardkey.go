@@ -7,7 +7,7 @@ import (
 	"weir/internal/value"
 )
 
-// Unlogged is the key of changes that are applied once and come from no shard, and what leaves
+// Unlogged is the key of changes that are applied once and come from no shard, and forget takes
 // out of a row how far it has counted of them. The counter of a list keeps that while it sends.
 func Unlogged() (shardKey string, forget func(row value.Item) value.Item) {
 	position, sending := PositionOf(unlogged), listFirst+unlogged

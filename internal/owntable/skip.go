@@ -85,7 +85,7 @@ func (s Skip) size() int {
 }
 
 // ops write the skip. Its beginning stands there in the opposite order, because a condition can
-// ask what is below a value, and not what is above.
+// ask for nodes below a value, and not for those above.
 func (s Skip) ops() []store.Op {
 	if s.End == "" {
 		return []store.Op{removeAttr(ledgerBegin + s.Attr), removeAttr(ledgerSkip + s.Attr), removeAttr(ledgerBut + s.Attr)}

@@ -13,7 +13,7 @@ import (
 // The rows with s HASH are the subscribers; one that left stays until TTL deletes it, so
 // an older change that arrives late does not bring it back. Consumers of the subscribers'
 // and the senders' streams write them. There are as many as rows that subscribe, each as
-// large as what the rule takes of it; the counter has about 100 bytes, and 80 for each
+// large as the part of it that the rule takes; the counter has about 100 bytes, and 80 for each
 // shard that sent to the list, and TTL deletes it when nothing was sent for a while. Moments
 // come from the clock, so those of a new counter are behind all earlier ones.
 const (
@@ -40,7 +40,7 @@ func (l ListRow) Moment() int64 {
 	return n
 }
 
-// ShardProgress returns what a shard has sent to the list: up to position last, every change has
+// ShardProgress returns how far a shard has sent to the list: up to position last, every change has
 // its moment. Those from first on are still being sent, in the given moment; first is zero
 // if all are sent.
 func (l ListRow) ShardProgress(shardKey string) (first, last events.Position, moment int64) {
@@ -52,11 +52,11 @@ func (l ListRow) ShardProgress(shardKey string) (first, last events.Position, mo
 func (l ListRow) Positions() []Applied { return Positions(l.row) }
 
 // Pruned reports whether positions of shards were removed: where one is missing, the shard's
-// frontier, read after the list, says what is sent.
+// frontier, read after the list, says which changes are sent.
 func (l ListRow) Pruned() bool { return l.row.Has(listPruned) }
 
 // BeginMoment begins the next moment for the changes of a shard from first to last, on condition
-// that no other moment has begun since the counter was read. It also removes what is known
+// that no other moment has begun since the counter was read. It also removes the entries that are known
 // of the shards in redundant. expiry is when the counter may be deleted if nothing more is
 // sent. The write returns the row.
 func (l ListRow) BeginMoment(at store.Ref, shardKey string, first, last events.Position, redundant []string, now time.Time, expiry value.Value) store.Write {

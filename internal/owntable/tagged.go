@@ -11,8 +11,8 @@ import (
 )
 
 // The fields of a tagged struct say the layout of a row: `row:"ATTR"`. A text, a whole number from 0, a position and a map
-// are in the row as in the struct, a bool is true or absent, a time is in seconds. What is zero is absent.
-// `row:"ATTR,N"` is for what is never absent; a number is then at least N. `row:"ATTR,ms"` is the same for a time in
+// are in the row as in the struct, a bool is true or absent, a time is in seconds. A zero value is absent.
+// `row:"ATTR,N"` is for an attribute that is never absent; a number is then at least N. `row:"ATTR,ms"` is the same for a time in
 // milliseconds. The fields of an embedded struct count as those of the struct.
 
 // eachTagged calls do with the attribute, the option and the value of each tagged field, until one call returns an error.

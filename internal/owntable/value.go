@@ -13,7 +13,7 @@ import (
 // The rows of value|MODEL|ROW count, for each value of a distinct, how many source
 // rows have it. A worker changes them in the transaction that counts in the ledger of that row,
 // on condition that each is as it was read. So the ledger's positions, or the marks beside it, say
-// for all of them what is counted, and they need none of their own. In the same transaction the
+// for all of them their counts, and they need none of their own. In the same transaction the
 // ledger's a:ATTR changes by how many values came or went. A row that comes to 0 is deleted. Each
 // has 100 bytes, its value and the names in its key.
 const (
@@ -27,7 +27,8 @@ const ValuesAtOnce = 90
 
 const held = "v:"
 
-// DistinctAmount names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row of its own, and never stands in a ledger.
+// DistinctAmount names the amount by which the number of rows with the value v changes, of the distinct attr. Such an amount is for a row
+// of its own, and never stands in a ledger.
 func DistinctAmount(attr, v string) string { return HeldOf(attr) + v }
 
 // HeldOf returns the prefix of the names (DistinctAmount) of a distinct.
@@ -148,7 +149,7 @@ func heldBy(rows int64) int64 {
 	return 0
 }
 
-// ValueIn returns the name (DistinctAmount) of the value that a row counts, and the number of rows, by what
+// ValueIn returns the name (DistinctAmount) of the value that a row counts, and the number of rows, by the text that
 // stands in it; it may be damaged.
 func ValueIn(row value.Item) (name string, rows value.Value) {
 	sort, _, _ := strings.Cut(row.Get(Sort).Text(), "|")

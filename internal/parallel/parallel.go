@@ -59,7 +59,7 @@ func (b *Beside) Wait() error {
 	return err
 }
 
-// Ahead yields what next returns until it returns io.EOF or another error, which is yielded last.
+// Ahead yields the results of next until it returns io.EOF or another error, which is yielded last.
 // It calls next in a goroutine of its own while the loop's body runs, at most one value ahead. When the
 // loop has ended, next has returned and is not called again.
 func Ahead[T any](next func() (T, error)) iter.Seq2[T, error] {

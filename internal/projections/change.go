@@ -1,20 +1,20 @@
-// Package projections is what the projection kinds share when they decide what a change
-// leads to: a change of one row, what a batch asks of target rows, the faults of images,
+// Package projections has the parts that the projection kinds share when they decide the effects of a change:
+// a change of one row, a batch's work on target rows, the faults of images,
 // and how a rule makes a row. Each kind is a package below this one. The package is pure:
 // it does no I/O, reads no clock and draws no random number.
 //
-// Everything follows one rule: a change contributes f(new) − f(old), where f(row) is what
+// Everything follows one rule: a change contributes f(new) − f(old), where f(row) is all that
 // a row contributes by itself. Insert, update, deletion, expiry and a move from one
 // parent to another are therefore one case.
 //
-// What a kind gets and what it returns:
+// The input and output of a kind:
 //
 //   - change.go: a Change is a record with its entities, which the runner made from one record.
 //   - gather.go, contribute.go: the kind notes in a Gathered which targets the change asks for,
-//     and what it adds there. Each fault names the derivation that could not use an image.
-//   - make.go, migrate.go, own.go: a rule makes a row from fields; a row keeps what its
-//     application wrote, beside what weir shows over it.
-//   - ledger.go, limits.go: what of a ledger a row cannot show, and what exceeds a limit of the
+//     and the amount there. Each fault names the derivation that could not use an image.
+//   - make.go, migrate.go, own.go: a rule makes a row from fields; a row keeps its application's
+//     values, beside those that weir shows over them.
+//   - ledger.go, limits.go: values of a ledger that a row cannot show, and those that exceed a limit of the
 //     store, known before anything is written.
 //
 // Slices and items that are handed out share memory with the change; a caller that keeps one
@@ -45,11 +45,11 @@ type Change struct {
 	Old, New value.Item
 	Position events.Position // in the stream that was read; orders the changes of one row
 	Origin   events.Position // in the stream that first recorded the change; history shows it
-	// Event is what history shows as the event if it is none of the record: model.Enter or model.Leave (KeptEntry).
+	// Event is the event of a history's entry if it is none of the record: model.Enter or model.Leave (KeptEntry).
 	Event string
 	// Time is that of the record, in whole seconds. It orders nothing.
 	Time time.Time
-	// Record is what was decoded; a dead letter keeps it.
+	// Record is the decoded record; a dead letter keeps it.
 	Record *events.Record
 }
 
@@ -72,7 +72,7 @@ func NewChange(t *model.Table, r *events.Record) (c Change, ok bool) {
 }
 
 // MayBe reports whether the row was of an entity, or may have been before: another program may have made it a row
-// of another kind since, and what weir keeps of it goes by its key.
+// of another kind since, and weir's rows about it go by its key.
 func (c *Change) MayBe(e *model.Entity) bool { return e == c.Was || e.CanBe(c.Row) }
 
 // PlannedChange returns the change that a planned write will make to a row; nth counts the
@@ -164,7 +164,7 @@ func (f *Faults) NewFaults() []Fault {
 	return slices.DeleteFunc(f.new, func(fault Fault) bool { return slices.Contains(old, fault) })
 }
 
-// IsUsable reports whether an image passes the tests of what a derivation reads of it, and can be used: every kind
+// IsUsable reports whether an image passes the tests of a derivation's fields, and can be used: every kind
 // asks this before it reads a field, so one rule of types holds for all. If a field has another type than
 // declared, it notes a fault.
 func (f *Faults) IsUsable(in *model.Input, image value.Item, old bool) bool {
@@ -185,7 +185,7 @@ func (f *Faults) IsReachableKey(derivation string, t *model.Table, k store.Key, 
 	return fault == ""
 }
 
-// MakeRow returns what a rule makes from an image, with the rows that the result follows. ok is false if the rule
+// MakeRow returns the row that a rule makes from an image, with the rows that the result follows. ok is false if the rule
 // does not select the image, or can make no row of it: then it notes a fault, unless a part of the key is missing.
 func (f *Faults) MakeRow(c *Change, rule *model.RowRule, image value.Item, old bool) (p Put, ok bool) {
 	if !f.IsUsable(&rule.Input, image, old) {

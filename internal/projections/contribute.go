@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// Contribution is what one row adds to one target, over all tallies of the target's entity.
+// Contribution is the amounts that one row adds to one target, over all tallies of the target's entity.
 type Contribution struct {
 	Target  store.Ref
 	Amounts []value.Attr

@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// Gathered lists what a batch of changes asks for that is no single kind's: target rows,
+// Gathered lists the work of a batch of changes that is no single kind's: target rows,
 // each of which the runner writes once for the whole batch, and faults.
 type Gathered struct {
 	Targets []*Target
@@ -21,7 +21,7 @@ type Gathered struct {
 	Touched []bool    // whether each change asks for anything; set by NoteTouched
 	Asks    []Ask     // of which derivations, in the order of the changes
 	Sets    []*Target // whose members are counted beside their rows, and in no ledger
-	Names   []Name    // what else changes ask about
+	Names   []Name    // other derivations that changes ask about
 
 	targets map[string]*Target // by row
 }
@@ -32,11 +32,11 @@ type Ask struct {
 	Derivation string
 }
 
-// Name is what a change asks a derivation about, where that is no Target: a row that a rule makes or that such a row follows, by its
+// Name is the question of a change to a derivation, where that is no Target: a row that a rule makes or that such a row follows, by its
 // text, or a list of our own table. It is "" where the change does not tell.
 type Name struct{ Derivation, Of string }
 
-// NoteDerivation notes what a change asks a derivation about.
+// NoteDerivation notes the question of a change to a derivation.
 func (g *Gathered) NoteDerivation(derivation, of string) {
 	g.Names = append(g.Names, Name{derivation, of})
 }
@@ -60,18 +60,18 @@ func (g *Gathered) NoteTouched(i int, derivation string) {
 type Target struct {
 	Row    store.Ref
 	Entity *model.Entity
-	Steps  []Step // what the batch adds to its ledger, in the order of the stream
+	Steps  []Step // the amounts that the batch adds to its ledger, in the order of the stream
 	// Check says that the batch contains a change of the target row itself, after which
-	// the row may not show what its ledger holds. Image is the row after that change.
+	// the row may not show the values of its ledger. Image is the row after that change.
 	Check bool
 	Image value.Item
-	// Recompute says that what the row shows must be computed again from more than its
+	// Recompute says that the row's values must be computed again from more than its
 	// ledger.
 	Recompute bool
 	Asked     []int // the changes that ask for the recompute
 }
 
-// Step is what one change adds to a target's ledger.
+// Step is the amounts that one change adds to a target's ledger.
 type Step struct {
 	Change   int // index into the batch
 	Position events.Position
@@ -108,7 +108,7 @@ func SumAdds(adds []Add) []value.Attr {
 	return slices.DeleteFunc(out, func(a value.Attr) bool { return a.Value.Sign() == 0 })
 }
 
-// NewGathered returns what a batch of so many changes asks for before any is folded.
+// NewGathered returns the work of a batch of so many changes before any is folded.
 func NewGathered(changes int) *Gathered {
 	return &Gathered{
 		Touched: make([]bool, changes),
@@ -116,8 +116,8 @@ func NewGathered(changes int) *Gathered {
 	}
 }
 
-// CheckRow takes in, after all kinds have, what the i-th change says about its own row: that
-// the row may not show what its ledger holds.
+// CheckRow takes in, after all kinds have, the effect of the i-th change on its own row: that
+// the row may not show the values of its ledger.
 func (g *Gathered) CheckRow(i int, c *Change) {
 	t := g.targets[owntable.RowText(c.Row)]
 	switch asked := t != nil && t.Recompute && t.Asked[len(t.Asked)-1] == i; {
@@ -152,7 +152,7 @@ func (g *Gathered) AddFaults(i int, faults []Fault) {
 	}
 }
 
-// AskRecompute asks for a recompute of what a row shows, on behalf of the i-th change.
+// AskRecompute asks for a recompute of a row's values, on behalf of the i-th change.
 func (g *Gathered) AskRecompute(i int, row store.Ref, e *model.Entity) {
 	t := g.TargetOf(row, e)
 	t.Recompute, t.Asked = true, append(t.Asked, i)
@@ -192,8 +192,8 @@ func (t *Target) AddStep(i int, c *Change, a Add) {
 }
 
 // NeedsLedger reports whether a change of a target row leaves the row in a state that may
-// not agree with its ledger: the row is new, or another writer changed what weir had
-// published. weir's own writes raise the version and change only what is published. A row of
+// not agree with its ledger: the row is new, or another writer changed the values that weir had
+// published. weir's own writes raise the version and change only published values. A row of
 // a group may also be gone.
 func NeedsLedger(c *Change) bool {
 	if c.Was != c.Is && c.Was != nil && c.Was.Group != nil {
@@ -223,7 +223,7 @@ func NeedsLedger(c *Change) bool {
 	return slices.ContainsFunc(c.Is.Values, func(t *model.Tally) bool { return !t.Hidden && !value.Equal(c.Old.Get(t.Attr), c.New.Get(t.Attr)) })
 }
 
-// SameWritten reports whether two images are equal apart from what weir derives on rows
+// SameWritten reports whether two images are equal apart from the values that weir derives on rows
 // of the entity.
 func SameWritten(e *model.Entity, a, b value.Item) bool {
 	next := func(it value.Item) value.Item {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// A ledger and what its target shows of it belong to no single kind: the runner counts in
+// A ledger and its target's values belong to no single kind: the runner counts in
 // the ledger and shows it, a status shows it together with itself, a build shows another
 // one, and a replay shows that of nothing.
 
@@ -40,7 +40,7 @@ func CannotShow(tallies []*model.Tally, ledger value.Item) string {
 	return "cannot be computed: " + strings.Join(names, "; ") + "; all else of the row is right"
 }
 
-// MayLack reports whether a ledger of the entity can hold what its target cannot show.
+// MayLack reports whether a ledger of the entity can hold values that its target cannot show.
 func MayLack(e *model.Entity) bool {
 	return slices.ContainsFunc(TalliesOf(e), mayLack)
 }
@@ -90,8 +90,8 @@ func SummaryRow(g *model.Group, tallies []*model.Tally, key store.Key, ledger va
 	return row.With(shown...), true
 }
 
-// PublishedValues returns what a target row shows of its ledger: an attribute for each of the
-// tallies that is not hidden. The attribute is Missing for the mean of nothing, and for what
+// PublishedValues returns the values that a target row shows of its ledger: an attribute for each of the
+// tallies that is not hidden. The attribute is Missing for the mean of nothing, and for values that
 // cannot be shown (Unshown); that does not affect the other attributes. A nil
 // ledger is one in which nothing was ever counted.
 func PublishedValues(tallies []*model.Tally, b value.Item) (out []value.Attr, cannot []Unshown) {

@@ -20,12 +20,12 @@ type Excess struct {
 	Fields []string // the names in the row that cause it; none if it is the row as a whole
 }
 
-// Excesses lists what a change of a row would lead to that weir could never derive. It
+// Excesses lists the effects of a change of a row that weir could never derive. It
 // checks keys of targets and of rows made, their index keys and sizes, and ids of
-// documents. It also checks what deleting the row later would lead to, since weir cannot
-// refuse a deletion. It does not know what a followed row or a subscriber adds.
+// documents. It also checks the effects of a later deletion of the row, since weir cannot
+// refuse a deletion. It does not know the parts of a followed row or a subscriber.
 //
-// kinds adds what each kind of projection leads to, and fold returns what it cannot use.
+// kinds adds the effects of each kind of projection, and fold returns the values that it cannot use.
 func Excesses(m *model.Model, c *Change, kinds func(x *Limits, c *Change, from Origin), fold func(*Change) []Fault) []Excess {
 	x := Limits{Model: m, kinds: kinds, said: map[string]bool{}}
 	x.checkRow(c, func(name string) []string { return []string{name} })
@@ -100,7 +100,7 @@ func (x *Limits) AddExcess(fields []string, format string, args ...any) {
 	}
 }
 
-// checkRow checks what a row of the model leads to, including the rows that are made of it.
+// checkRow checks the effects of a row of the model, including the rows that are made of it.
 func (x *Limits) checkRow(c *Change, from Origin) {
 	e := c.Is
 	if e == nil {
@@ -202,7 +202,7 @@ func (x *Limits) CheckEmpty(e *model.Entity, to []model.Assign, row value.Item, 
 	}
 }
 
-// CheckMade checks a row that a rule makes, and what is derived from that row.
+// CheckMade checks a row that a rule makes, and the values that are derived from that row.
 func (x *Limits) CheckMade(p *Put, from Origin) {
 	if p.Image == nil {
 		return

@@ -26,7 +26,7 @@ func (c *Change) EachSent(f *Faults, yield func(as *Change, rule *model.RowRule,
 	}
 }
 
-// Rules yields the rules that make rows of what the row is and was, each once.
+// Rules yields the rules that make rows of the row as it is and was, each once.
 func (c *Change) Rules() iter.Seq[*model.RowRule] {
 	return func(yield func(*model.RowRule) bool) {
 		for i, e := range [...]*model.Entity{c.Is, c.Was} {
@@ -109,7 +109,7 @@ func SameOf(rule *model.RowRule, a, b value.Item) bool {
 		!slices.ContainsFunc(rule.Fields, follows) && !anyField(rule.Fields, differs)
 }
 
-// eventName returns what happened to the row as a row of the given entity. A row that becomes
+// eventName returns the event of the row as a row of the given entity. A row that becomes
 // one of the entity's rows is an INSERT.
 func (c *Change) eventName(of *model.Entity) string {
 	switch {
@@ -121,7 +121,7 @@ func (c *Change) eventName(of *model.Entity) string {
 	return "MODIFY"
 }
 
-// making holds what a rule makes a row from: the values of its fields (val), and the text
+// making holds the source of a rule's row: the values of its fields (val), and the text
 // of those fields that come from a key, as it stands in that key (raw).
 type making struct {
 	rule     *model.RowRule
@@ -134,7 +134,7 @@ func RawOf(row value.Item) func(*model.Assign) value.Value {
 }
 
 // BuildRow makes a rule's row from the values of its fields. It returns false if the key is
-// incomplete. A key attribute has what the key has, also where a field of its name has another value:
+// incomplete. A key attribute has its value in the key, also where a field of its name has another value:
 // text from the source's key may be escaped there.
 func BuildRow(rule *model.RowRule, val, raw func(*model.Assign) value.Value) (Put, bool) {
 	into, m := rule.Into, making{rule, val, raw}
@@ -220,7 +220,7 @@ func primaryKeyOf(e *model.Entity, name string) *model.KeyTemplate {
 }
 
 // keyPart returns a name's value as it stands in a key that we make. Typed text is
-// escaped; text that was read from a key is used as it is. A name that no field gives is what the
+// escaped; text that was read from a key is used as it is. A name that no field gives is the one that the
 // entity's where says.
 func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	f := m.assignOf(name)
@@ -238,7 +238,7 @@ func (m making) keyPart(name string, kt *model.KeyTemplate) value.Value {
 	return value.OfString(kt.Template.Escape(v.Text()))
 }
 
-// valueOf is what the rule gives a name, Missing if it gives none.
+// valueOf is the value that the rule gives a name, Missing if it gives none.
 func (m making) valueOf(name string) value.Value {
 	if f := m.assignOf(name); f != nil {
 		return m.val(f)
@@ -275,7 +275,7 @@ func EvaluateExpr(c *Change, x *model.Expr, row value.Item) value.Value {
 // timeFormat is RFC 3339 with all digits of the microseconds, so that times sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
-// recordPart returns what a record says about itself, for history. $position has a fixed
+// recordPart returns a part of the record itself, for history. $position has a fixed
 // number of digits, so that it sorts as text.
 func recordPart(c *Change, name string) value.Value {
 	switch name {
@@ -304,7 +304,7 @@ func recordPart(c *Change, name string) value.Value {
 	return value.Value{}
 }
 
-// publishedAttributes returns attributes of an image without those that the model hides: what the row was, and what it
+// publishedAttributes returns attributes of an image without those that the model hides: the row as it was, and as it
 // is, or, of a row that was or is no entity, any entity of the table. It returns Missing if none are left.
 func (c *Change) publishedAttributes(attrs value.Value) value.Value {
 	if attrs.IsMissing() {
@@ -363,7 +363,7 @@ func differingAttributes(image, other value.Item, e *model.Entity) value.Value {
 }
 
 // IsDerived reports whether weir computes this attribute on rows of the entity, or has computed it until that was
-// retired and has not removed it yet. weir ignores what an application writes to such an attribute.
+// retired and has not removed it yet. weir ignores an application's writes to such an attribute.
 func IsDerived(e *model.Entity, name string) bool {
 	if e == nil {
 		return false
@@ -383,7 +383,7 @@ func IsDerived(e *model.Entity, name string) bool {
 	return slices.ContainsFunc(e.Follows, func(f *model.Follow) bool { return f.Attr == name }) || e.Left.Has(name)
 }
 
-// MakeRow returns what a rule makes from a row that it selects, with the rows that the result follows. It
+// MakeRow returns the row that a rule makes from a row that it selects, with the rows that the result follows. It
 // returns false if the key is incomplete.
 func MakeRow(c *Change, rule *model.RowRule, row value.Item) (Put, bool) {
 	p, ok := BuildRow(rule, func(f *model.Assign) value.Value { return EvaluateExpr(c, &f.Expr, row) }, RawOf(row))

@@ -16,7 +16,7 @@ import (
 type Moved struct {
 	*model.Making
 	Row   store.Ref
-	Image value.Item // whole, except for what weir derives on it
+	Image value.Item // whole, except for the values that weir derives on it
 }
 
 // MoveRow returns the rows that a migration makes from one old row. If it makes none, reason
@@ -145,7 +145,7 @@ func MoveLate(mk *model.Making, late value.Item) (out []value.Attr) {
 }
 
 // WrittenRow returns the row as the application wrote it, without bookkeeping and without
-// what weir derives on it.
+// the values that weir derives on it.
 func WrittenRow(e *model.Entity, row value.Item) value.Item {
 	return OwnRow(e, row).Filter(func(name string) bool { return !owntable.IsOurs(name) && !IsDerived(e, name) })
 }
@@ -204,7 +204,7 @@ func KeysOf(e *model.Entity, ix *store.Index, row value.Item) (attrs []value.Att
 type OldRow struct {
 	Migration *model.Migration
 	Row       store.Ref
-	// Was lists what earlier states of the row became: those rows may have to go. Their images do not matter.
+	// Was lists the new rows of earlier states of the row: those may have to go. Their images do not matter.
 	Was []Moved
 }
 
@@ -251,7 +251,7 @@ func isOwnMigration(g *model.Migration, c *Change) bool {
 	return c.Is == g.From && mark != "" && c.Was == g.From && WrittenState(g.From, c.Old) == WrittenState(g.From, c.New)
 }
 
-// WrittenState returns a name for what the application wrote to a row. Two states that
+// WrittenState returns a name for the attributes that the application wrote to a row. Two states that
 // differ in anything that the application writes have different names.
 func WrittenState(e *model.Entity, row value.Item) string {
 	return owntable.Hash(string(value.AppendItem(nil, WrittenRow(e, row))))

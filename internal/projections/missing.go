@@ -115,7 +115,7 @@ func targetHash(e *model.Entity, key store.Key) uint64 {
 	return h.Sum64()
 }
 
-// Missing returns what is missing, by derivation.
+// Missing returns the missing values, by derivation.
 func (m *MissingTargets) Missing() (out []Missing) {
 	for _, name := range slices.Sorted(maps.Keys(m.wanted)) {
 		one := Missing{Derivation: name}

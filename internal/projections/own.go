@@ -11,11 +11,11 @@ import (
 
 // The application may write a status attribute too (an attribute that moves in `steps`), and one that shows the latest of rows,
 // if the entity declares it.
-// If weir shows another value there, the row also keeps, in the attribute owntable.Own, what
-// the application wrote and what weir shows instead: {status: {own: voting, shown:
+// If weir shows another value there, the row also keeps, in the attribute owntable.Own, the value that
+// the application wrote and the one that weir shows instead: {status: {own: voting, shown:
 // selected}}. While the attribute still has the shown value, the application's value is
 // the one kept beside it. Otherwise the application has overwritten the attribute since.
-// So the row itself always tells what the application wrote, even if a program restored
+// So the row itself always tells the application's values, even if a program restored
 // the whole row from an old copy.
 
 // OwnRow returns the row as the application wrote it, as far as such attributes go:
@@ -57,7 +57,7 @@ func UncoveredRow(row value.Item) value.Item {
 }
 
 // WriteOver returns the application's row with the values in shown written over it, and with
-// the attribute owntable.Own that records what they cover. An attribute that shown lacks
+// the attribute owntable.Own that records the covered values. An attribute that shown lacks
 // stays as it is.
 func WriteOver(own, shown value.Item) value.Item {
 	var show, notes []value.Attr
@@ -75,7 +75,7 @@ func WriteOver(own, shown value.Item) value.Item {
 	return own.With(show...)
 }
 
-// KeepStatuses returns the application's new image of a row, with what statuses show on the row now, also those that are retired. It
+// KeepStatuses returns the application's new image of a row, with the statuses that the row shows now, also those that are retired. It
 // keeps a shown value only where the application has not changed the value below it.
 func KeepStatuses(e *model.Entity, own, now value.Item) value.Item {
 	if e == nil || own == nil {
@@ -90,7 +90,7 @@ func KeepStatuses(e *model.Entity, own, now value.Item) value.Item {
 }
 
 // AlsoNoted returns an image with those notes of a row that are of no status of the model: a retired status has
-// covered a value, and its removal puts this back. A note stays while the image shows what it covers the value with.
+// covered a value, and its removal puts this back. A note stays while the image shows the covering value.
 func AlsoNoted(e *model.Entity, image, row value.Item) value.Item {
 	ours := changedAttributes(e)
 	other := row.Get(owntable.Own).Item().Filter(func(name string) bool {

@@ -92,8 +92,8 @@ is for 4,000 write units in a second.
 // usualPace is the write units in a second by which a dry run tells the time.
 const usualPace = 4000
 
-// Run chooses what the flags ask for: a dry run, an end, a removal, or the build. Values come before search
-// indexes, and each part can be done again after an interruption: what is complete is passed over.
+// Run does the work that the flags ask for: a dry run, an end, a removal, or the build. Values come before search
+// indexes, and each part can be done again after an interruption: parts that are complete are passed over.
 func (c *buildCommand) Run(p *program) error {
 	if c.Segments < 1 || c.WriteBudget < 0 || c.Examples < 0 {
 		return usage("--segments is at least 1, and --write-budget and --examples are not below 0")
@@ -170,7 +170,7 @@ func (c *buildCommand) Run(p *program) error {
 
 const noSearchPlace = "it is not said where the search indexes are: --opensearch URL"
 
-// runBuilds runs a builder, shows what it does, and releases what it leaves.
+// runBuilds runs a builder, shows its progress, and releases the builds that it leaves.
 // It returns the error of run. A builder that cannot be released is only reported: other processes then wait for
 // build.Idle before they continue its build.
 func runBuilds(p *program, b *build.Builder, run func() error) error {
@@ -186,7 +186,7 @@ func runBuilds(p *program, b *build.Builder, run func() error) error {
 	return err
 }
 
-// printEstimates prints what the build would take, and writes nothing. Search indexes are no part of it.
+// printEstimates prints the cost of the build, and writes nothing. Search indexes are no part of it.
 func (c *buildCommand) printEstimates(p *program, s *system.System, b *build.Builder) error {
 	var d build.Progress
 	err := runBuilds(p, b, func() (err error) {
@@ -204,7 +204,8 @@ func (c *buildCommand) printEstimates(p *program, s *system.System, b *build.Bui
 	return nil
 }
 
-// previewRows derives everything again, unless no examples are asked for, and returns what rows will show. There are about so many rows to read.
+// previewRows derives everything again, unless no examples are asked for, and returns the values that rows will show. There are about so
+// many rows to read.
 func (c *buildCommand) previewRows(p *program, s *system.System, b *build.Builder, rows int64) ([]scratch.Preview, error) {
 	if c.Examples == 0 {
 		return nil, nil
@@ -231,7 +232,7 @@ func (c *buildCommand) abortBuilds(p *program, b *build.Builder) error {
 	return nil
 }
 
-// buildValues builds what rows show.
+// buildValues builds the values that rows show.
 // An error after the first value was put is reported as incomplete, exit code 4: the same command continues.
 func (c *buildCommand) buildValues(p *program, b *build.Builder) error {
 	if len(b.Names) == 0 {
@@ -253,10 +254,10 @@ func (c *buildCommand) buildValues(p *program, b *build.Builder) error {
 	return c.print(p, is, b, len(begins) > 0)
 }
 
-// buildable returns what the model's builds are named of which the derivations are part, or
+// buildable returns the names of the model's builds of which the derivations are part, or
 // all, and whether search indexes are to be built.
-// out has each build once, in the order in which they are to be built. A derivation that no build makes, such as history, is a usage error, as is
-// a name that the model does not have.
+// out has each build once, in the order in which they are to be built. A derivation that no build makes, such as history, is a usage
+// error, as is a name that the model does not have.
 func buildable(m *model.Model, names []string) (out []string, search bool, err error) {
 	builds := m.Builds()
 	for _, name := range names {
@@ -279,7 +280,7 @@ func buildable(m *model.Model, names []string) (out []string, search bool, err e
 	return m.InBuildOrder(func(build string) bool { return len(names) == 0 || slices.Contains(out, build) }), search, nil
 }
 
-// estimated is what a build would take, as JSON.
+// estimated is the cost of a build, as JSON.
 type estimated struct {
 	Contributions int64             `json:"contributions"`
 	Dollars       float64           `json:"dollars"`
@@ -293,7 +294,7 @@ type estimated struct {
 	WriteUnits    int64             `json:"writeUnits"`
 }
 
-// printEstimate prints what a build would take.
+// printEstimate prints the cost of a build.
 // In JSON it is one object; in text, two lines and then a line for each derivation whose values will differ, with
 // examples below it. The time is units divided by the write budget, or by usualPace.
 func (c *buildCommand) printEstimate(p *program, m *model.Model, d build.Progress, previews []scratch.Preview, unfit []build.Unfit) {
@@ -320,7 +321,7 @@ func (c *buildCommand) printEstimate(p *program, m *model.Model, d build.Progres
 	}
 }
 
-// builtNow is what became of a build, as JSON. Audit is when the second pass may begin.
+// builtNow is the outcome of a build, as JSON. Audit is when the second pass may begin.
 type builtNow struct {
 	Entity string              `json:"entity"`
 	State  owntable.BuildState `json:"state"`
@@ -342,8 +343,8 @@ func saysUnfit(to io.Writer, m *model.Model, n int64, some []build.Unfit) {
 	}
 }
 
-// print prints what became of the builds.
-// Results go to stdout in the form asked for; the totals of work, and what stays as it is, go to stderr.
+// print prints the outcome of the builds.
+// Results go to stdout in the form asked for; the totals of work, and derivations that stay as they are, go to stderr.
 func (c *buildCommand) print(p *program, is []build.Status, b *build.Builder, begun bool) error {
 	d := b.Done()
 	if len(is) == 0 && !begun {

@@ -17,7 +17,7 @@ import (
 )
 
 // buildHistories puts the entries of history that recordings lead to.
-// It looks for all files before it opens the data, so that a wrong path changes nothing. What cannot be used is said, is
+// It looks for all files before it opens the data, so that a wrong path changes nothing. A record that cannot be used is said, is
 // left out, and makes the exit code 1. The same command goes on after an interruption.
 func (c *buildCommand) buildHistories(p *program) error {
 	if c.Abort || c.Prune || c.Again {
@@ -80,7 +80,7 @@ type recordingsOf struct {
 	bad     *talk
 }
 
-// putBatch puts what a batch leads to. A record that is of no row of the model is said and left out.
+// putBatch puts the entries of a batch. A record that is of no row of the model is said and left out.
 func (x *recordingsOf) putBatch(p *program, entries []events.Entry, table string) error {
 	x.entries = entries
 	var changes []projections.Change
@@ -98,13 +98,13 @@ func (x *recordingsOf) putBatch(p *program, entries []events.Entry, table string
 	return x.PutChanges(p.ctx, changes)
 }
 
-// sayUnusable says what cannot be made of a record, and where the record is.
+// sayUnusable says which entry cannot be made of a record, and where the record is.
 func (x *recordingsOf) sayUnusable(c *projections.Change, derivation, reason string) {
 	i := slices.IndexFunc(x.entries, func(e events.Entry) bool { return e.Record.Position == c.Position && e.Record.Table == c.Table.Name })
 	x.bad.sayLine("%s: %s: %s", x.entries[max(i, 0)].Location, derivation, reason)
 }
 
-// enteredNow is what became of the entries of a history, as JSON.
+// enteredNow is the outcome of the entries of a history, as JSON.
 type enteredNow struct {
 	Derivation string     `json:"derivation"`
 	Put        int64      `json:"put"`
@@ -113,7 +113,7 @@ type enteredNow struct {
 	Since      *time.Time `json:"since,omitempty"`
 }
 
-// printEntered prints what was put of each history. How far the recordings go, and what entries lack, goes to stderr.
+// printEntered prints the entries that were put of each history. How far the recordings go, and missing fields of entries, goes to stderr.
 func (c *buildCommand) printEntered(p *program, x *build.Recording, d build.Progress) error {
 	results, lacks, out := []enteredNow{}, int64(0), c.to(p.stdout)
 	for _, name := range slices.Sorted(maps.Keys(x.Of)) {

@@ -28,8 +28,8 @@ type pruned struct {
 	Why        string            `json:"why,omitempty"`
 }
 
-// pruneRetired removes what no program derives any more: values of what is retired, then ledgers, then search indexes. With names,
-// or in a dry run, it looks at values alone. Interrupted, the same command goes on. What was removed before an error is
+// pruneRetired removes values that no program derives any more: those of retired derivations, then ledgers, then search indexes. With
+// names, or in a dry run, it looks at values alone. Interrupted, the same command goes on. Values that were removed before an error are
 // printed too.
 func (c *buildCommand) pruneRetired(p *program, s *system.System) (err error) {
 	part, out := s.Models[0], c.to(p.stdout)
@@ -72,7 +72,7 @@ func (c *buildCommand) pruneRetired(p *program, s *system.System) (err error) {
 	return err
 }
 
-// remove removes the values of what is retired, or counts them in a dry run.
+// remove removes the values of retired derivations, or counts them in a dry run.
 func (c *buildCommand) remove(p *program, b *build.Builder) ([]*build.Removed, error) {
 	x := &build.Removal{Builder: b, Only: c.Derivations, Dry: c.DryRun}
 	each, err := x.Begin(p.ctx)
@@ -101,7 +101,7 @@ func (c *buildCommand) remove(p *program, b *build.Builder) ([]*build.Removed, e
 	return each, nil
 }
 
-// removedText says what became of the values of a derivation, for people. Its wording may change;
+// removedText is the fate of the values of a derivation, for people. Its wording may change;
 // scripts use the JSON.
 func removedText(r *build.Removed, dry bool) string {
 	did := map[bool]string{true: "would be removed", false: "removed"}[dry]

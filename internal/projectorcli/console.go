@@ -15,7 +15,7 @@ import (
 	"weir/internal/system"
 )
 
-// consoleMode is off, read or write: what the console may do.
+// consoleMode is off, read or write: the rights of the console.
 type consoleMode string
 
 // addConsole serves the console of a system, and everything else by other. The caller calls end when

@@ -10,7 +10,7 @@ import (
 	"weir/internal/deploy"
 )
 
-// costCommand prints what a model costs. It asks no service.
+// costCommand prints the price of a model. It asks no service.
 type costCommand struct {
 	output
 	Model     string    `arg:"" help:"Name of a built-in model or path of a model file."`

@@ -111,7 +111,7 @@ func (l stored) actOn(id, action string) (console.Acted, error) {
 func (l stored) startModel() error { return l.s.Start(l.ctx) }
 func (l stored) settleRows() error { return l.program.settleSystem(l.s) }
 
-// useLetters calls use with the letters of a server, if one is named: its console has them without what the model hides. Otherwise it
+// useLetters calls use with the letters of a server, if one is named: its console has them without hidden values. Otherwise it
 // opens the model's data, and closes it. It does not create data: a directory without any is a usage error.
 func (t *deadTarget) useLetters(p *program, writes bool, targets []string, use func(letters) error) error {
 	if t.Server != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // remote are the dead letters of a running process, which the commands have with --server. Its console has to read, or to
-// write for a retry or a discard. What the model hides is left out.
+// write for a retry or a discard. Hidden values are left out.
 type remote struct {
 	*program
 	*asker

@@ -66,7 +66,7 @@ func (c *deployTables) Run(p *program) error {
 	return err
 }
 
-// dryRun prints what Run would do. A table that could not be described is an error.
+// dryRun prints the steps that Run would take. A table that could not be described is an error.
 // It needs no permission but those to describe. A table that cannot be described does not keep the
 // others from being printed.
 func (c *deployTables) dryRun(p *program, models []*model.Model) error {

@@ -86,7 +86,7 @@ func templateError(err error) error {
 	return err
 }
 
-// deployDashboard prints what shows and watches the metrics of processes. It asks no service.
+// deployDashboard prints a dashboard and alarms for the metrics of processes. It asks no service.
 type deployDashboard struct {
 	Models []string `arg:"" name:"model" help:"Names of built-in models or paths of model files."`
 	Format string   `enum:"grafana,prometheus" env:"WEIR_DASHBOARD_FORMAT" default:"grafana" help:"What to print: grafana, a dashboard, or prometheus, a file of rules with alarms (default ${default})."`

@@ -35,7 +35,7 @@ import (
 	"weir/internal/writeapi"
 )
 
-// devCommand serves the whole of weir from one process on the embedded store. It is for trying things out; what it
+// devCommand serves the whole of weir from one process on the embedded store. It is for trying things out; all that it
 // writes is an ordinary data directory, which the other commands read.
 type devCommand struct {
 	web.Flags
@@ -71,7 +71,7 @@ is said, and the model before it goes on.
   projector dev gallery --sample testdata/streams/gallery`
 }
 
-// Run returns when the process is asked to stop, after what is in the streams is applied. SIGTERM is exit code 0,
+// Run returns when the process is asked to stop, after the records in the streams are applied. SIGTERM is exit code 0,
 // an interrupt 130.
 func (c *devCommand) Run(p *program) (err error) {
 	if len(c.Models) == 0 {
@@ -145,7 +145,7 @@ func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again boo
 	if err != nil {
 		return false, usage("%v", err)
 	}
-	c.Addr = server.Addr().String() // port 0 stays what it became
+	c.Addr = server.Addr().String() // port 0 stays the port that it got
 	end, err := cli.Serves(c.Deployment().Dir(c.Data), "http://"+c.Addr)
 	if err != nil {
 		return false, err
@@ -166,7 +166,7 @@ func (c *devCommand) serve(p *program, files *modelFiles, first bool) (again boo
 	return err == nil && errors.Is(context.Cause(ctx), errChanged), err
 }
 
-// takeModels enters the models, as their files are now, in their catalogs, and derives what is new or changed from the rows.
+// takeModels enters the models, as their files are now, in their catalogs, and derives new and changed values from the rows.
 func (p *program) takeModels(s *system.System) error {
 	if err := (&runCommand{}).startValues(p, s); err != nil {
 		return err
@@ -327,7 +327,7 @@ func hasCommands(path string) (is bool, err error) {
 }
 
 // putFile writes the commands of a file one by one, in order, and stops at the first that is refused. Its error
-// says the line. What was written before stays.
+// says the line. Rows that were written before stay.
 func putFile(ctx context.Context, s *system.System, part *system.Part, path string) error {
 	return scan(path, func(n int, line []byte) error {
 		c, err := ingest.ReadCommand(line)
@@ -341,8 +341,8 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 	})
 }
 
-// printHints says where everything is and what to try. Each query that it suggests has rows, and each row that it suggests to delete is
-// there: they are asked first.
+// printHints prints where everything is and commands to try. Each query that it suggests has rows, and each row that it suggests to
+// delete is there: they are asked first.
 func (c *devCommand) printHints(p *program, s *system.System, h http.Handler, base string) {
 	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
@@ -368,7 +368,7 @@ func (t try) curl(base string) string {
 	return fmt.Sprintf("curl -s %s'%s%s'%s", method, base, t.path, t.note)
 }
 
-// heard is what a handler answers, kept in memory.
+// heard is the answer of a handler, kept in memory.
 type heard struct {
 	header http.Header
 	code   int
@@ -379,7 +379,7 @@ func (a *heard) Header() http.Header         { return a.header }
 func (a *heard) WriteHeader(code int)        { a.code = code }
 func (a *heard) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// hasRows asks for what is to be tried, and reports whether the answer has rows, or is one. Of a row that is to be deleted, it asks
+// hasRows asks for a suggestion, and reports whether the answer has rows, or is one. Of a row that is to be deleted, it asks
 // for the row.
 func (t try) hasRows(ctx context.Context, h http.Handler) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+t.path, nil)
@@ -394,9 +394,9 @@ func (t try) hasRows(ctx context.Context, h http.Handler) bool {
 	return a.code == http.StatusOK && json.Unmarshal(a.body.Bytes(), &page) == nil && (t.method != http.MethodGet || len(page.Items) > 0)
 }
 
-// tries are what to ask of a model: a search, a query of a row that something is counted on, a
+// tries are requests to try: a search, a query of a row that something is counted on, a
 // write that changes the count, and the same query again.
-// It reads rows to find one that counts, and returns what it has if there is none: tries never fail.
+// It reads rows to find one that counts, and returns those that it has if there is none: tries never fail.
 func tries(ctx context.Context, st store.Store, part *system.Part, h http.Handler) (out []try) {
 	m := part.Model
 	path := "/v1/" + url.PathEscape(m.Name) + "/"

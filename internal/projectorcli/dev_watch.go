@@ -38,7 +38,7 @@ func (f *modelFiles) look() (other bool) {
 	return other
 }
 
-// changed returns true when a file has another good model, and false when ctx is done. It says what is wrong with those that
+// changed returns true when a file has another good model, and false when ctx is done. It reports the mistakes of those that
 // are not good.
 func (f *modelFiles) changed(ctx context.Context, say io.Writer) bool {
 	for parallel.Sleep(ctx, lookEvery) == nil {

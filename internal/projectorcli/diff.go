@@ -29,7 +29,7 @@ What a build costs depends on the rows: projector build NEW --dry-run.
   projector diff deployed/gallery.yaml gallery.yaml -o json`
 }
 
-// Run compares two model files and asks no store, so it does not know what was built. That the
+// Run compares two model files and asks no store, so it does not know which derivations were built. That the
 // models differ is no error: the exit code is 0.
 func (c *diffCommand) Run(p *program) error {
 	was, err := cli.LoadModel(p.ctx, c.Old)

@@ -81,7 +81,7 @@ func (c *initCommand) Run(p *program) error {
 		fmt.Fprintf(p.stdout, "%s: written\n", f[0])
 	}
 	m, err := cli.LoadModel(p.ctx, files[0][0])
-	if err != nil { // of a draft; it says what is to be mended
+	if err != nil { // of a draft; it says which parts are to be mended
 		return err
 	}
 	if c.FromTable != "" {
@@ -151,7 +151,7 @@ func (c *initCommand) describeTable(p *program) (*store.Table, error) {
 	return t, nil
 }
 
-// keyOf reads what doctor.KeyText writes.
+// keyOf reads a text of doctor.KeyText.
 func keyOf(text string) (k store.KeySchema) {
 	types := map[string]value.Kind{"(S)": value.String, "(N)": value.Number, "(B)": value.Binary}
 	for i, part := range strings.Split(text, ", ") {

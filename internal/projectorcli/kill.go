@@ -17,7 +17,7 @@ func newKillable() *killable {
 	return &killable{kill: map[string]context.CancelFunc{}, kills: map[string]int{}}
 }
 
-// Kill ends the follower of a model in the middle of what it does. It returns how often that was done.
+// Kill ends the follower of a model in the middle of its work. It returns how often that was done.
 func (k *killable) Kill(model string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

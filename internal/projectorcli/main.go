@@ -4,7 +4,7 @@
 //
 // Each command is a struct whose fields are its arguments and flags, with the methods Help and
 // Run. kong fills it in and calls Run with the program, which has stdin, stdout and stderr. A
-// command returns an error, and cli chooses the exit code by what the user does next. To read
+// command returns an error, and cli chooses the exit code by the user's next step. To read
 // first:
 //
 //	main.go            the commands, and flags that several of them have
@@ -12,12 +12,12 @@
 //	                   replay_bulk.go lands many rows at a time where nothing follows yet
 //	run.go             the process: server, followers, sweep, builds (run_build.go), side by side
 //	build.go           builds by command
-//	server.go          what asks a running process instead of opening rows
+//	server.go          commands that ask a running process instead of opening rows
 //	verify.go          derives again and compares; why.go explains
 //	dead.go            dead letters
 //	lambda.go          the program as a function: its environment, and its metrics
 //	deploy*.go         tables, and a template for CloudFormation
-//	doctor.go          what stands in the way on AWS
+//	doctor.go          the obstacles on AWS
 //	dev.go             everything in one process, with sample rows
 //
 // Where a command prints results, text is for people and may change; json and jsonl are for
@@ -48,7 +48,7 @@ import (
 	"weir/internal/traces"
 )
 
-// What commands end with, by the names that they use.
+// The exit codes of commands, by the names that they use.
 const (
 	exitGood        = cli.Good
 	exitCheck       = cli.Check
@@ -88,7 +88,7 @@ type commands struct {
 	cli.Extras
 }
 
-// retireCommand is a command of before, which says what takes its place.
+// retireCommand is a command of before, which names the one in its place.
 type retireCommand struct {
 	Args []string `arg:"" optional:"" passthrough:""`
 }
@@ -107,7 +107,7 @@ on stdout, everything else on stderr. Exit codes: 0 good, 1 a check failed, 2 us
 or configuration, 3 a service or the disk is down, or the output could not be written, 4
 incomplete: run the same command again, 130 interrupted.`
 
-// program is what commands share: where data and talk go, and the outside world.
+// program is the base of all commands: where data and talk go, and the outside world.
 type program struct {
 	ctx    context.Context
 	stdin  io.Reader
@@ -115,7 +115,7 @@ type program struct {
 	stderr io.Writer // talk
 	// limit is the memory of the process; commands that open a store share it with its caches.
 	limit *cli.Limit
-	// log is of what runs beside a command, nil for slog.Default; spans are of its work, nil for none.
+	// log is of work beside a command, nil for slog.Default; spans are of its work, nil for none.
 	log   *slog.Logger
 	spans *traces.Tracing
 	// about is the model that the command is for, by its name and flags; nil for none.
@@ -254,7 +254,7 @@ type output struct {
 	Output string `short:"o" enum:"text,json,jsonl" default:"text" help:"How results are printed: text, json or jsonl."`
 }
 
-// results prints what a command finds, in the form that its flag says.
+// results prints the results of a command, in the form that its flag says.
 type results struct {
 	output
 	enc   *json.Encoder
@@ -298,7 +298,7 @@ func (p *program) openCounted(d data, writes *budget.Writes, names []string, o s
 	return cli.Open(p.ctx, at, names, o)
 }
 
-// place is the place that the flags name, with what the command adds to it and to the options.
+// place is the place that the flags name, with the command's additions to it and to the options.
 func (p *program) place(d data, names []string, writes *budget.Writes, o *system.Options) system.Place {
 	p.limit.To(d.Memory)
 	o.DeriveIn, o.Log = d.DeriveIn, p.log

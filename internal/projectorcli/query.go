@@ -80,8 +80,8 @@ func (c *queryCommand) Run(p *program) error {
 	})
 }
 
-// sayBehind says what is not derived yet from rows that were written while nothing followed them. It
-// asks only where no other process can: on AWS that is what status and alarms are for.
+// sayBehind says which values are not derived yet from rows that were written while nothing followed them. It
+// asks only where no other process can: on AWS, status and alarms tell that.
 func (c *queryCommand) sayBehind(p *program, r *runner.Runner) error {
 	if c.shared() {
 		return nil
@@ -119,7 +119,7 @@ func (c *queryCommand) fillIndexes(p *program, s *system.System) error {
 }
 
 // parseParameters reads key=value. limit is of the whole answer, 0 for none.
-// limit= is taken out of params. What is wrong is a usage error; whether the query has such a parameter is asked later.
+// limit= is taken out of params. A mistake is a usage error; whether the query has such a parameter is asked later.
 func (c *queryCommand) parseParameters() (params map[string]string, limit int, err error) {
 	params = map[string]string{}
 	for _, kv := range c.Params {
@@ -255,7 +255,7 @@ func (c *queryCommand) printQueries(p *program) error {
 	return nil
 }
 
-// usageOf shows parameters as they are typed, with what is optional in brackets.
+// usageOf shows parameters as they are typed, with optional ones in brackets.
 func usageOf(ps []query.Parameter) string {
 	var out []string
 	for _, q := range ps {

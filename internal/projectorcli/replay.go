@@ -148,7 +148,7 @@ func (c *replayCommand) forget(now time.Time) (upTo time.Time, err error) {
 	return upTo, nil
 }
 
-// An interruption after the first record is exit code 4: the same command continues, and skips what was applied.
+// An interruption after the first record is exit code 4: the same command continues, and skips applied records.
 // After an error no summary is printed, but the gaps and the records that cannot be used are.
 func (c *replayCommand) replay(p *program, s *system.System, inputs []input) error {
 	part, start := s.Models[0], time.Now()
@@ -197,7 +197,7 @@ func (c *replayCommand) replay(p *program, s *system.System, inputs []input) err
 	}
 	bad.sayRest()
 	if err == nil {
-		err = unread // what was read before it is replayed
+		err = unread // records that were read before it are replayed
 	}
 	if n := r.Summary.Lacking; n > 0 {
 		fmt.Fprintf(p.stderr, "%d rows were removed, since the export does not have them and their last recorded change is older\n", n)
@@ -249,7 +249,7 @@ func (c *replayCommand) complete(p *program, part *system.Part, r *replay.Replay
 	return nil
 }
 
-// writeAndApply writes the source rows and has what comes of them applied at the same time.
+// writeAndApply writes the source rows and has their records applied at the same time.
 // It returns when all that was written is applied, or with the first error of either; the other is then stopped.
 func (p *program) writeAndApply(run *runner.Runner, writing *cli.Progress, write func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(p.ctx)
@@ -322,7 +322,7 @@ func inputsOf(args []string) ([]input, error) {
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // filesIn is the file itself, or the files of a directory in the order of their
-// names, but for those that say what comes of a recording.
+// names, but for those that are about the rest of a recording.
 // Files whose names begin with "." or "expected." are left out, in subdirectories too. A path that is no directory is
 // returned as it is, with an error if it does not exist.
 func filesIn(path string) ([]string, error) {
@@ -345,7 +345,7 @@ func filesIn(path string) ([]string, error) {
 }
 
 // orderRecords reads all records, and puts them in order. unread is why the
-// rest of the files cannot be read; what was read before is replayed nevertheless.
+// rest of the files cannot be read; records that were read before are replayed nevertheless.
 func (p *program) orderRecords(inputs []input, r *replay.Replay, a *replay.Arrangement) (unread, err error) {
 	reading := cli.New(p.stderr, "records read")
 	defer reading.End()
@@ -474,7 +474,7 @@ func (t *talk) sayRest() {
 	}
 }
 
-// replayed is what became of a replay, as JSON; docs/guide/json.md says what each field means.
+// replayed is the outcome of a replay, as JSON; docs/guide/json.md explains each field.
 type replayed struct {
 	Applied int              `json:"applied"`
 	Bulk    int              `json:"bulk"`
@@ -489,7 +489,7 @@ type replayed struct {
 	Skipped int                   `json:"skipped"`
 }
 
-// printSummary prints what became of the records, of which so many were replayed in bulk, and how
+// printSummary prints the outcome of the records, of which so many were replayed in bulk, and how
 // much there now is.
 // Rows are counted in the store, not remembered: the numbers are those of all replays together.
 func (c *replayCommand) printSummary(p *program, s *system.System, r *replay.Replay, bulk int, took time.Duration) error {

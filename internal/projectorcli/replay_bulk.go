@@ -15,7 +15,7 @@ import (
 const window = 32 * memory.MB
 
 // pieces is how many times as much the records of a window may take on disk, where they are sorted, and piecesIfRoomy where
-// there is room: a record of a later window costs more, since it reads and writes again what has landed.
+// there is room: a record of a later window costs more, since it reads and writes again the rows that have landed.
 const pieces, piecesIfRoomy = 64, 512
 
 // worthSaying is how many bytes of recordings take so long that it is said why they are not
@@ -24,7 +24,7 @@ const worthSaying = 4 << 20
 
 // inBulk replays the inputs in bulk if that is possible. It returns how many entries are in
 // the store, and whether these are all; if not, the others are left to the caller.
-// After an error, what had been read is landed, and landed counts it, so a second run finds those rows done.
+// After an error, the records that had been read are landed, and landed counts them, so a second run finds those rows done.
 func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangement, r *replay.Replay, bad *talk) (landed int, whole bool, err error) {
 	b, why, err := c.bulk(p.ctx, s, r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangeme
 		reading.Set(records, 0)
 	}
 	if !errors.Is(err, replay.ErrLive) && p.ctx.Err() == nil {
-		if last := b.Land(p.ctx); last != nil { // what was read before what cannot be read
+		if last := b.Land(p.ctx); last != nil { // the records before the one that cannot be read
 			err = last
 		}
 	}
@@ -66,7 +66,7 @@ func (c *replayCommand) inBulk(p *program, s *system.System, a *replay.Arrangeme
 	return b.Landed(), true, err
 }
 
-// bulk returns the reason why the inputs cannot be replayed in bulk, or else what does it.
+// bulk returns the reason why the inputs cannot be replayed in bulk, or else the loader that does it.
 // It writes nothing. why is a phrase for people; err means that it could not be found out.
 func (c *replayCommand) bulk(ctx context.Context, s *system.System, r *replay.Replay) (b *replay.Bulk, why string, err error) {
 	if c.Bulk == "never" {

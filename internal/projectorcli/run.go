@@ -121,7 +121,7 @@ func (c *runCommand) Run(p *program) (err error) {
 		}
 		defer end()
 	}
-	// What may refuse this process has to be known before a build is announced, since that stops
+	// A reason to refuse this process has to be known before a build is announced, since that stops
 	// programs with the older model.
 	if err := c.start(p, s); err != nil {
 		return err
@@ -161,7 +161,7 @@ func statuses(s *system.System) (plain, lagging func(context.Context, string) (s
 	return plain, func(ctx context.Context, model string) (status.Status, error) { return of[model].Lagging(ctx) }
 }
 
-// addSpending adds to a status what this process has used from now on.
+// addSpending adds to a status the units that this process has used from now on.
 func addSpending(of func(context.Context, string) (status.Status, error), units func() []budget.Use) func(context.Context, string) (status.Status, error) {
 	since := time.Now()
 	return func(ctx context.Context, model string) (status.Status, error) {
@@ -176,7 +176,7 @@ func modelNames(s *system.System) []string {
 	return seq.Map(s.Models, func(part *system.Part) string { return part.Model.Name })
 }
 
-// finishTime is how long what is still in the streams may take when all stops. The
+// finishTime is how long the rest of the streams may take when all stops. The
 // next start goes on with the rest.
 const finishTime = 10 * time.Second
 
@@ -244,7 +244,7 @@ func (p *program) fillIndexes(ctx context.Context, s *system.System) error {
 const serveAfter = 5 * time.Second
 
 // together serves, follows, builds search indexes and sweeps until ctx is done or one of
-// them fails. It returns when all have ended, with nil when that is what ctx asked for.
+// them fails. It returns when all have ended, with nil when ctx asked for that.
 func together(ctx context.Context, s *system.System, server *web.Server, log *slog.Logger, follow func(context.Context, *system.Part) error, reach func(context.Context) error, indexed <-chan struct{}) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -278,8 +278,8 @@ func together(ctx context.Context, s *system.System, server *web.Server, log *sl
 }
 
 // following is how streams are followed: by this process alone, or by one of several that may. read begins to take part.
-// held has what the process follows of each model, and is nil without leases.
-// end closes what was opened, also where read was never called. The first function returned is called once for each
+// held has the reader of each model, and is nil without leases.
+// end closes all that was opened, also where read was never called. The first function returned is called once for each
 // part, and returns nil when its context is done.
 func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *console.Activity, writes *budget.Writes) (_ func(context.Context, *system.Part) error, read, end func(), held map[string]*reader.Leased) {
 	if !c.shared() {
@@ -356,7 +356,8 @@ func alone(s *system.System, log *slog.Logger, told *metrics.Metrics, activity *
 }
 
 // follow follows a model's streams until ctx is done, and then to their end.
-// When life ends, it ends at once, as in a crash. It has finishTime for the end of the streams. What it does not reach stays in the stream, and the checkpoint says from where.
+// When life ends, it ends at once, as in a crash. It has finishTime for the end of the streams. Records that it does not reach stay in
+// the stream, and the checkpoint says from where.
 func follow(ctx, life context.Context, part *system.Part, log *slog.Logger, told *metrics.Model, activity *console.Activity, remote bool) error {
 	patient, cancel := context.WithCancel(life)
 	defer cancel()

@@ -27,7 +27,7 @@ const (
 	sayEvery   = 10 * time.Second
 )
 
-// start enters the models in their catalogs, announces builds of what is new or changed, and retires what the models no longer
+// start enters the models in their catalogs, announces builds of new and changed derivations, and retires those that the models no longer
 // have. With --build=never it announces nothing and returns the refusal, which names the commands that help.
 func (c *runCommand) start(p *program, s *system.System) error {
 	if err := c.startValues(p, s); err != nil {
@@ -51,7 +51,7 @@ func (c *runCommand) start(p *program, s *system.System) error {
 	return nil
 }
 
-// startValues is start for what is derived on rows.
+// startValues is start for values that are derived on rows.
 func (c *runCommand) startValues(p *program, s *system.System) error {
 	err := s.Start(p.ctx)
 	if err == nil { // the program before this one may have ended while it retired something
@@ -78,7 +78,7 @@ func (c *runCommand) startValues(p *program, s *system.System) error {
 		}
 		if _, failed := b.Announce(p.ctx); failed != nil {
 			if errors.Is(failed, catalog.ErrRefused) && !errors.Is(failed, catalog.ErrTable) {
-				return err // what it is refused for, and the commands that help
+				return err // the reason of the refusal, and the commands that help
 			}
 			return failed
 		}
@@ -95,7 +95,7 @@ func (c *runCommand) startValues(p *program, s *system.System) error {
 	return s.Start(p.ctx)
 }
 
-// noteRetired notes that a model no longer has what is derived by programs with an earlier one, and says so. It
+// noteRetired notes that a model no longer has derivations of programs with an earlier one, and says so. It
 // reports whether there was something.
 func (p *program) noteRetired(b *build.Builder, building bool) (bool, error) {
 	retired, err := b.Retire(p.ctx, building)
@@ -131,7 +131,7 @@ func (c *runCommand) building(ctx context.Context, s *system.System, log *slog.L
 }
 
 // builds works at the builds of a model until ctx is done: it goes on with those that have
-// no builder, and audits those that can be audited. At its end it releases what it works at,
+// no builder, and audits those that can be audited. At its end it releases the builds that it works at,
 // so that the next process goes on at once. After a kill that takes build.Idle.
 // Errors of a build are logged, and do not end the process: rows and queries go on without it.
 func (c *runCommand) builds(ctx context.Context, part *system.Part, log *slog.Logger) {
@@ -220,7 +220,7 @@ func saysHowFar(ctx context.Context, b *build.Builder, every time.Duration, log 
 	}
 }
 
-// howFar returns what the log says of a build that has read rows since it was seen first, nil of any other. first has the
+// howFar returns the log's fields about a build that has read rows since it was seen first, nil of any other. first has the
 // rows of each when it was seen first. The time left is that of the state, and is said where the store knows how many rows
 // there are.
 func howFar(first map[string]int64, s *build.State) []any {

@@ -40,7 +40,7 @@ func (c *serving) begin(p *program) (end func(), err error) {
 }
 
 // newServer makes the server of queries, metrics and console, which answers once it runs. The caller calls end when it has stopped.
-// o says what the console has of those who derive.
+// o has the console's knowledge of the readers.
 func (c *serving) newServer(s *system.System, told *metrics.Metrics, writes *budget.Writes, mode consoleMode, o console.Options) (_ *web.Server, end func(), err error) {
 	plain, lagging := statuses(s)
 	o.Status, o.Units = plain, func() []budget.Use { return usesOf(s, writes) }

@@ -24,8 +24,8 @@ import (
 	"weir/internal/web"
 )
 
-// running is the flags of a command that can ask a running process. What the process reads is then
-// what counts; the flags that say where rows are say nothing.
+// running is the flags of a command that can ask a running process. The rows that the process reads are then
+// the ones that count; the flags that say where rows are say nothing.
 type running struct {
 	Server   string `placeholder:"URL" help:"Ask the projector run or dev that serves at this URL, instead of opening the rows. A process on this machine that has the directory is asked without it."`
 	KeysFile string `name:"keys-file" placeholder:"FILE" help:"With --server, its keys, one a line, of which the first is sent. Or give them in WEIR_KEYS, with a comma between."`
@@ -41,10 +41,10 @@ const (
 // rowsOf are the rows of a page, each an object in one line.
 type rowsOf []json.RawMessage
 
-// errNotRows is the error for what no server of weir answers as the rows of a page.
+// errNotRows is the error for an answer that no server of weir gives as the rows of a page.
 var errNotRows = errors.New("not the rows of a page")
 
-// UnmarshalJSON reads an array of objects. It stops at what is none, and at more than a page may have, so that what
+// UnmarshalJSON reads an array of objects. It stops at an element that is none, and at more than a page may have, so that the array that
 // it makes takes no more than the text.
 func (rows *rowsOf) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -79,7 +79,7 @@ func (f *running) found(err error, d data) bool {
 	return f.Server != ""
 }
 
-// newAsker checks the flags. What is wrong with them is a usage error; no error has a key in it.
+// newAsker checks the flags. A mistake in them is a usage error; no error has a key in it.
 func (f *running) newAsker() (*asker, error) {
 	u, err := url.Parse(f.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -119,7 +119,7 @@ func (f *running) key() (string, error) {
 	return key, nil
 }
 
-// getJSON asks for a path, and reads the JSON of the answer into to. What the server says is wrong with
+// getJSON asks for a path, and reads the JSON of the answer into to. A problem that the server reports of
 // the question is a usage error.
 func (a *asker) getJSON(ctx context.Context, path string, params url.Values, to any) (http.Header, error) {
 	return a.send(ctx, http.MethodGet, path, params, nil, to)
@@ -169,7 +169,7 @@ func (a *asker) send(ctx context.Context, method, path string, params url.Values
 	return res.Header, nil
 }
 
-// absent is the error for what the server does not have.
+// absent is the error for a path that the server does not have.
 type absent struct{ error }
 
 func (e *absent) Unwrap() error { return e.error }

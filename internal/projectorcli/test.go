@@ -210,7 +210,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// print prints what failed, for people, and as annotations in a workflow of GitHub.
+// print prints the failures, for people, and as annotations in a workflow of GitHub.
 func (c *testCommand) print(to io.Writer, path string, all []cases.Failure) {
 	for _, f := range all {
 		said := fmt.Sprintf("%s: %s: %s", f.Case.Title, f.Way, f.What)

@@ -17,7 +17,7 @@ import (
 	"weir/internal/system"
 )
 
-// verifyCommand derives again from the rows. On an embedded store it first applies what the streams still hold;
+// verifyCommand derives again from the rows. On an embedded store it first applies the rest of the streams;
 // after that, and on AWS, it only reads.
 type verifyCommand struct {
 	data
@@ -50,7 +50,7 @@ pass takes: read units, dollars and room; without the room it refuses.
   projector verify gallery --limit 20 -o json`
 }
 
-// recounted is what a recount found, as JSON.
+// recounted is the findings of a recount, as JSON.
 type recounted struct {
 	Cannot  []scratch.Unshown     `json:"cannotBeComputed,omitempty"`
 	Missing []projections.Missing `json:"missingTargets,omitempty"` // no difference
@@ -77,10 +77,10 @@ func (c *verifyCommand) Run(p *program) error {
 		recount = twice
 	}
 	_, refused, err := s.Models[0].Runner.Catalog.ReadAndCheck(p.ctx)
-	if errors.Is(refused, catalog.ErrReplica) { // what another region derives is read here
+	if errors.Is(refused, catalog.ErrReplica) { // values that another region derives are read here
 		refused = nil
 	}
-	if err == nil && refused != nil { // the recount says what differs all the same
+	if err == nil && refused != nil { // the recount reports differences all the same
 		fmt.Fprintf(p.stderr, "nothing is applied: %v\n", refused)
 	} else if err == nil && !c.shared() {
 		err = p.settleSystem(s)
@@ -146,7 +146,7 @@ func (c *verifyCommand) Run(p *program) error {
 	return nil
 }
 
-// sayAhead says what verify will take on DynamoDB, and refuses if there is no room for it.
+// sayAhead prints the cost of verify on DynamoDB, and refuses if there is no room for it.
 func (c *verifyCommand) sayAhead(p *program, v *scratch.Verify) error {
 	a, err := v.Ahead(p.ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *verifyCommand) sayAhead(p *program, v *scratch.Verify) error {
 	return a.Check()
 }
 
-// howSure says what is known of n differences beside others that write, if so many others were gone in the second pass.
+// howSure is the certainty of n differences beside others that write, if so many others were gone in the second pass.
 func howSure(n, passing int) string {
 	switch {
 	case n == 0 && passing == 0:
@@ -188,7 +188,7 @@ func twice(v *scratch.Verify, ctx context.Context, yield func(scratch.Difference
 	return err
 }
 
-// settleSystem starts the models, fills indexes that are new and applies what is still in the streams.
+// settleSystem starts the models, fills indexes that are new and applies the rest of the streams.
 // Only one process may use the rows then. It returns when nothing is left to apply.
 func (p *program) settleSystem(s *system.System) error {
 	if err := s.Start(p.ctx); err != nil {

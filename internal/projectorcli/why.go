@@ -14,8 +14,8 @@ import (
 	"weir/internal/system"
 )
 
-// whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store of the user's, or from the rows
-// that there are.
+// whyCommand explains a value from recordings, which have to reach back far enough and for which it opens no store of the user's, or from
+// the rows that there are.
 type whyCommand struct {
 	output
 	data
@@ -135,7 +135,7 @@ func (c *whyCommand) readTwice(p *program, w *scratch.Why, line func(scratch.Lin
 	})
 }
 
-// explainRows explains by the rows that there are. What it says of a value that applications write meanwhile may be of two moments.
+// explainRows explains by the rows that there are. Its report of a value that applications write meanwhile may be of two moments.
 func (c *whyCommand) explainRows(p *program, line func(scratch.Line)) (*scratch.Why, error) {
 	s, err := p.existing(c.data, []string{c.Model}, system.Options{NoSearch: true})
 	if err != nil {
@@ -180,7 +180,7 @@ func (l *part) printText(table io.Writer) {
 
 // part is a record's part in a value, as it is printed.
 // Its JSON is a format that scripts rely on. Time is in UTC, to the second.
-// A sum or a mean may add two things; Value is what the row shows after the record.
+// A sum or a mean may add two things; Value is the row's value after the record.
 type part struct {
 	Where    string `json:"where"`
 	File     string `json:"file,omitempty"`

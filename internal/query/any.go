@@ -128,8 +128,8 @@ func pickedOrder(a, b store.Key) int {
 }
 
 // readPicked reads rows by the keys that lists make, and goes on from those there.
-// Reading by keys costs a read for each key of the lists, and no scan of the partition; what the
-// page may cost bounds it as any other read.
+// Reading by keys costs a read for each key of the lists, and no scan of the partition; the units that a
+// page may cost bound it as any other read.
 func (w *walk) readPicked(depth int, f found, keys []store.Key, resume []store.Cursor) (bool, error) {
 	st := w.plan.steps[depth]
 	if len(resume) > 0 {

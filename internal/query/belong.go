@@ -39,8 +39,8 @@ func (s *step) rowBelongs(row value.Item, sc scope, now time.Time) bool {
 	return s.inRange(row, sc)
 }
 
-// matchesKeys is Classify for a row of which there are only keys: what they do
-// not say is taken to hold.
+// matchesKeys is Classify for a row of which there are only keys: a condition that these do
+// not decide is taken to hold.
 func (s *step) matchesKeys(row value.Item) bool {
 	if !s.Entity.MatchKey(row) {
 		return false
@@ -55,7 +55,7 @@ func (s *step) matchesKeys(row value.Item) bool {
 	})
 }
 
-// holdsBinds reports whether a row has what a step binds. A parameter that is optional and not given
+// holdsBinds reports whether a row has the values that a step binds. A parameter that is optional and not given
 // binds nothing. An index of keys alone may lack the attribute; then the key, in any spelling
 // that it may have, decides.
 func (s *step) holdsBinds(b *model.Bind, row value.Item, sc scope) bool {
@@ -159,7 +159,7 @@ func (s *step) isExpired(row value.Item, now time.Time) bool {
 }
 
 // isPast reports whether a time, in epoch seconds or as a text (value.Time), has come.
-// What is no time is never past. A number is compared to the second, a text to its fraction.
+// A value that is no time is never past. A number is compared to the second, a text to its fraction.
 func isPast(v value.Value, now time.Time) bool {
 	switch v.Kind() {
 	case value.Number:

@@ -15,7 +15,7 @@ type returned struct {
 	distinct *step
 }
 
-// newReturned compiles what a query returns. nil means the whole row.
+// newReturned compiles the part of the row that a query returns. nil means the whole row.
 func newReturned(q *model.Query, of *step) []returned {
 	var out []returned
 	for i := range q.Return {
@@ -32,7 +32,7 @@ func newReturned(q *model.Query, of *step) []returned {
 	return out
 }
 
-// composeRow is what the query gives of the row that it found.
+// composeRow is the answer of the query from the row that it found.
 // Values that are counted are read for each row of the page, at moments of their own.
 func (r *run) composeRow(ctx context.Context, row value.Item) (value.Item, error) {
 	last := r.plan.steps[len(r.plan.steps)-1]

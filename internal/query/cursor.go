@@ -116,8 +116,8 @@ func appendPlace(b []byte, at place) []byte {
 // keyText is a key as a text that no other key has.
 func keyText(k store.Key) string { return string(appendPlace(nil, place{key: &k})) }
 
-// parsePlace decodes what appendPlace encoded. The bytes come from a client, but with a good
-// signature; what cannot be decoded is of another version, and ErrCursor.
+// parsePlace decodes bytes of appendPlace. The bytes come from a client, but with a good
+// signature; bytes that cannot be decoded are of another version, and ErrCursor.
 func parsePlace(b []byte) (at place, err error) {
 	it, rest, err := value.DecodeItem(b)
 	if err != nil || len(rest) > 0 || len(it) == 0 {

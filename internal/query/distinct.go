@@ -33,7 +33,7 @@ func (r *run) answerDistinct(ctx context.Context, from place) ([]value.Item, pla
 }
 
 // giveEach gives the rows out whose keys these are, up to those wanted.
-// The page may end before it has as many rows as were wanted, when it has cost what a page may.
+// The page may end before it has as many rows as were wanted, when it has cost the limit of a page.
 func (r *run) giveEach(ctx context.Context, st *step, keys []store.Key) ([]value.Item, place, error) {
 	var items []value.Item
 	var behind store.Key // the last of items

@@ -9,7 +9,7 @@ import (
 	"weir/internal/seq"
 )
 
-// The kinds of error, by what the caller does next. Every other one is a fault of
+// The kinds of error, by the caller's next step. Every other one is a fault of
 // the store, of the index or of the model, and says so.
 var (
 	// ErrNotFound: the model has no query of this name.
@@ -35,7 +35,7 @@ type ParameterError struct {
 	Problems []Problem
 }
 
-// Problem is what is wrong with one parameter.
+// Problem is the fault of one parameter.
 type Problem struct {
 	Parameter string `json:"parameter"`
 	Message   string `json:"message"`
@@ -64,7 +64,7 @@ func (e *Engine) notFound(name string) error {
 	return &notFound{fmt.Sprintf("%s has no query %.100q", e.Model.Name, name) + model.Meant(name, names)}
 }
 
-// notFound is an ErrNotFound that says what there is instead.
+// notFound is an ErrNotFound that says which names there are instead.
 type notFound struct{ text string }
 
 // Error names the query, and one that was probably meant.

@@ -49,11 +49,11 @@ func (k *keyPart) names() []string {
 	return k.tmpl.Names()
 }
 
-// lookup says what a name stands for, Missing for nothing.
+// lookup returns the value of a name, Missing for nothing.
 type lookup func(name string) value.Value
 
 // buildPrefix makes as much of the key as the names have values for. whole is false
-// when that is only what the key begins with, or nothing.
+// when that is only the beginning of the key, or nothing.
 func (k *keyPart) buildPrefix(get lookup) (v value.Value, whole bool) {
 	if k.name != "" {
 		v = k.convertValue(get(k.name))
@@ -120,7 +120,7 @@ func (k *keyPart) readName(name string, row value.Item) value.Value {
 	return value.OfString(k.meaningOf(name, values[slot]))
 }
 
-// meaningOf is what a text in the key stands for.
+// meaningOf is the value that a text in the key stands for.
 func (k *keyPart) meaningOf(name, text string) string {
 	if slices.Contains(k.typed, name) {
 		return model.Unescape(text)

@@ -117,7 +117,7 @@ func Select(row value.Item, names []string) value.Item {
 	return out
 }
 
-// kindOf is the step of the row's kind by what the row is, nil where the step reads
+// kindOf is the step of the row's kind by the row's entity, nil where the step reads
 // one kind.
 func (s *step) kindOf(row value.Item) *step {
 	return seq.Find(s.kinds, func(k *step) bool {

@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// partitionStep is a step that reads what the key names reach from a row of another.
+// partitionStep is a step that reads the rows that the key names reach from a row of another.
 func partitionStep(of *model.Entity, fields []*model.Field, from []model.Assign, prior *step) *step {
 	s := &model.Step{Entity: of}
 	for i, f := range fields {
@@ -52,7 +52,7 @@ func (r *run) throughOne(ctx context.Context, st *step, sc scope, q store.Query,
 	}
 }
 
-// list is a list attribute of a step's rows, with the step that reads what it
+// list is a list attribute of a step's rows, with the step that reads the rows that it
 // stands for where a row has none.
 type list struct {
 	*model.Attribute

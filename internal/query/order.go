@@ -49,7 +49,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // nanos is how many digits of a fraction count.
 const nanos = 9
 
-// fractionOf is what of a key stands behind the second of its first time; ok is false
+// fractionOf is the part of a key behind the second of its first time; ok is false
 // where a Z that follows the key would not end that time.
 func fractionOf(key string) (digits string, ok bool) {
 	end := endOfSecond(key)
@@ -67,7 +67,7 @@ func fractionOf(key string) (digits string, ok bool) {
 	return digits, digits[0] == '.' && len(digits) <= nanos
 }
 
-// compareTimes compares two keys, or what stands behind the same beginning of two.
+// compareTimes compares two keys, or the parts behind the same beginning of two.
 // It is the order of time where bytes have another: …00Z is before …00.5Z. Texts that are no times
 // keep the order of their bytes.
 func compareTimes(a, b string) int {

@@ -174,7 +174,7 @@ func (d *Parameter) parseText(text string) (value.Value, error) {
 	return value.OfString(text), nil
 }
 
-// strictTime is what time.Parse is lenient about: an hour of one digit and a comma
+// strictTime refuses texts about which time.Parse is lenient: an hour of one digit and a comma
 // in the second are not in the order of text.
 var strictTime = regexp.MustCompile(`T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$`)
 

@@ -13,10 +13,10 @@ type plan struct {
 	params []Parameter
 	steps  []*step
 	scans  []*step // those of the steps that read a range of rows
-	hits   *step   // of a search: what a row must be
+	hits   *step   // of a search: the tests of a row
 
 	returned []returned // of the row found, none for all of it
-	of       []string   // what decides the answer: entities whose rows do, and a search
+	of       []string   // the derivations that decide the answer: entities whose rows do, and a search
 }
 
 // compileQuery finds, once for each query, everything that does not depend on a request. A model that was loaded has only queries

@@ -4,8 +4,8 @@
 // Each step of a query becomes one read by key: as much of the key as its fixed
 // fields can build narrows the read, and every row that comes back must belong.
 // It is a row of the step's entity, its fields have the values asked for, and it
-// has not expired. A key built from what a person typed may therefore reach too
-// far; what it reaches is never given out.
+// has not expired. A key built from a text that a person typed may therefore reach too
+// far; the rows that it reaches are never given out.
 //
 // An answer comes in pages. A page costs a bounded amount of reading, so that it
 // may be short, or empty, and still have a cursor; only a page without one is the
@@ -14,7 +14,7 @@
 // Nothing is kept between pages: the cursor says how far the answer has come.
 //
 // A query is compiled once (plan.go): each step knows the key that it reads by (step.go,
-// key.go) and what a row must be to belong (belong.go). A request then becomes a run, which
+// key.go) and the tests by which a row belongs (belong.go). A request then becomes a run, which
 // answers one page:
 //
 //	walk.go       steps, depth first, each in the order of its key; any.go: by listed keys
@@ -43,19 +43,19 @@ import (
 // is given.
 const MaxLimit = 1000
 
-// Config is what an Engine works with.
+// Config is the parts that an Engine works with.
 type Config struct {
 	Model  *model.Model
 	Store  store.Store
 	Search search.Index // nil: searches answer ErrUnavailable
-	// Built returns nil if the indexes have everything that they should, apart from what
+	// Built returns nil if the indexes have everything that they should, apart from changes by which
 	// programs that apply the streams lag behind; else an error that wraps ErrBuilding. nil
 	// stands for indexes that are always built.
 	Built func() error
-	// Unfinished returns what is derived on rows of entities, or is the index of a search, and is not there yet, of
-	// another definition, or no longer updated. nil stands for what is always finished.
+	// Unfinished returns the derivations on rows of entities, or the index of a search, that are not there yet, of
+	// another definition, or no longer updated. nil stands for derivations that are always finished.
 	Unfinished func(ctx context.Context, of []string) ([]string, error)
-	Now        func() time.Time // says what has expired; nil is time.Now
+	Now        func() time.Time // says which rows have expired; nil is time.Now
 	Secret     []byte           // signs cursors, at least 16 bytes; see LoadSecret
 }
 
@@ -97,7 +97,7 @@ func New(c Config) (*Engine, error) {
 }
 
 // Run answers a page of the named query. Its errors wrap ErrNotFound,
-// ErrParameter, ErrCursor, ErrUnavailable or ErrBuilding, or else what went wrong below.
+// ErrParameter, ErrCursor, ErrUnavailable or ErrBuilding, or else the error below.
 // A page may be short, or empty, and still have a cursor. Pages of one answer are not one snapshot: a row that is
 // written meanwhile may come twice or not at all.
 func (e *Engine) Run(ctx context.Context, name string, params map[string]string, page Page) (Result, error) {
@@ -117,7 +117,7 @@ func (e *Engine) Run(ctx context.Context, name string, params map[string]string,
 	if err != nil {
 		return Result{}, err
 	}
-	// Before the rows: what is finished meanwhile may be on them.
+	// Before the rows: values that are finished meanwhile may be on them.
 	var unfinished []string
 	if e.Unfinished != nil {
 		if unfinished, err = e.Unfinished(ctx, p.of); err != nil {
@@ -148,7 +148,7 @@ type run struct {
 	now  time.Time
 	want int // rows
 
-	reads, bytes int // what was read
+	reads, bytes int // the rows that were read
 }
 
 // The bounds of the work that a page may cost. Reading stops at the first place
@@ -159,7 +159,7 @@ const (
 	maxBatch = 100     // rows that are fetched by key at once
 )
 
-// isSpent reports whether the page has cost what it may.
+// isSpent reports whether the page has cost its limit.
 func (r *run) isSpent() bool { return r.reads >= maxReads || r.bytes >= maxBytes }
 
 // answerPage answers with rows, and the place after them; the zero place at the end.

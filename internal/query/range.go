@@ -9,11 +9,11 @@ import (
 	"weir/internal/value"
 )
 
-// A range is a part of a list, in the order of the list (order.go): a row is in it by what its sort key has from the name of
-// the range on, whatever its attributes say. So what is not below a bound is at least the bound, and only rows of the range
+// A range is a part of a list, in the order of the list (order.go): a row is in it by the part of its sort key from the name of
+// the range on, whatever its attributes say. So a row that is not below a bound is at least the bound, and only rows of the range
 // are read. A range of times may read other rows of the seconds at its ends, and a range of numbers up to 1 more.
 
-// bounds are the sort keys of a range, by what stands in them behind the fixed names: a Missing one bounds nothing.
+// bounds are the sort keys of a range, by the parts behind the fixed names: a Missing one bounds nothing.
 type bounds struct{ from, below value.Value }
 
 // beginsWith is the range of keys that begin with the base.
@@ -35,7 +35,7 @@ func (b bounds) beginsWith(base string) store.Range {
 	return r
 }
 
-// termLimit is what a term of the range bounds by; ok is false where it asks for nothing, since an optional parameter was not given.
+// termLimit is the bound of a term of the range; ok is false where it asks for nothing, since an optional parameter was not given.
 func (s *step) termLimit(i int, sc scope) (v value.Value, ok bool) {
 	t := &s.Range[i]
 	if t.Prior != nil && sc.alone {
@@ -97,7 +97,7 @@ func (s *step) numberBounds(t *model.RangeTerm, limit value.Value) bounds {
 	return bounds{below: valueUnless(err != nil, next)}
 }
 
-// textBounds are the bounds of texts. Rows of one text stand together, before what is added behind its end.
+// textBounds are the bounds of texts. Rows of one text stand together, before those with more behind its end.
 func (s *step) textBounds(op value.Op, name string, limit value.Value) bounds {
 	text := s.inKey(name, value.Scalar(limit))
 	at, end := value.OfString(text), behindPrefix(text+s.sort.endOf(name))
@@ -154,7 +154,7 @@ func (s *step) inKey(name, text string) string {
 // isLower reports whether the keys are in lower case.
 func (k *keyPart) isLower() bool { return k.tmpl != nil && k.tmpl.IsLower() }
 
-// endOf is what ends a name's text in the key, "" for nothing.
+// endOf is the separator that ends a name's text in the key, "" for nothing.
 func (k *keyPart) endOf(name string) string {
 	if k.tmpl == nil {
 		return ""
@@ -162,7 +162,7 @@ func (k *keyPart) endOf(name string) string {
 	return k.tmpl.After(name)
 }
 
-// textFrom is what stands in a row's key from a name on; ok is false where the name is not in it.
+// textFrom is the part of a row's key from a name on; ok is false where the name is not in it.
 func (k *keyPart) textFrom(name string, row value.Item) (rest string, ok bool) {
 	key := row.Get(k.attr.Name)
 	if k.tmpl == nil || k.tmpl.Whole() {
@@ -181,7 +181,7 @@ func (k *keyPart) textFrom(name string, row value.Item) (rest string, ok bool) {
 	return key.Text()[len(before):], true
 }
 
-// checkBeyond says which bounds can be no part of a key: they have what ends the name there.
+// checkBeyond says which bounds can be no part of a key: they have the separator that ends the name there.
 func (p *plan) checkBeyond(args map[string]value.Value, say func(name, format string, args ...any)) {
 	for _, s := range p.steps {
 		for i := range s.Range {

@@ -11,7 +11,7 @@ import (
 )
 
 // shape is how rows of an entity look outside: plain rows without bookkeeping and
-// without what is hidden, flags as booleans, and no derived value missing.
+// without hidden values, flags as booleans, and no derived value missing.
 type shape struct {
 	hidden map[string]bool
 	flags  []string
@@ -20,7 +20,7 @@ type shape struct {
 }
 
 // newShape is the shape of an entity's rows; of sparse ones there are only keys.
-// A tally that no row has counted for is shown as what it is of no rows, so readers need not know
+// A tally that no row has counted for is shown as its value of no rows, so readers need not know
 // that nothing was written yet.
 func newShape(e *model.Entity, sparse bool) shape {
 	s := shape{hidden: map[string]bool{}}
@@ -54,7 +54,7 @@ func (s *shape) outsideRow(row value.Item) value.Item {
 		}
 	}
 	empty := s.empty
-	if row.Get(owntable.Version).Kind() != value.Number { // else what is absent cannot be shown
+	if row.Get(owntable.Version).Kind() != value.Number { // else an absent value cannot be shown
 		empty = slices.Concat(empty, s.unseen)
 	}
 	changed = append(changed, seq.Where(empty, func(a value.Attr) bool { return !row.Has(a.Name) })...)
@@ -68,7 +68,7 @@ func readingAttributes(e *model.Entity) []*model.Attribute {
 }
 
 // rowAsRead is the row as people read it now: words of an older application are those
-// of today, and what time has overtaken says so. What is stored stays as it is.
+// of today, and a value that time has overtaken says so. The stored value stays as it is.
 func (s *step) rowAsRead(row value.Item, now time.Time) value.Item {
 	if s.sparse || row == nil {
 		return row

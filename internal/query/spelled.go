@@ -11,7 +11,7 @@ import (
 )
 
 // A value may stand in keys in two ways: as it is, which is how most applications write
-// it, and escaped, which is how weir writes what a person typed. A row that was written in
+// it, and escaped, which is how weir writes typed values. A row that was written in
 // one way may name one that was written in the other. They differ only where
 // the value holds a sign that separates the parts of its key. A step reads the keys of
 // both; which of the rows there belong is said by their own attributes.
@@ -79,7 +79,7 @@ func (s *step) keysOf(get lookup) (keys []store.Key) {
 	return keys
 }
 
-// reach is a read, and what the sort keys of all its rows begin with.
+// reach is a read, and the beginning of the sort keys of all its rows.
 type reach struct {
 	store.Query
 	base string
@@ -162,7 +162,7 @@ func templateOf(e *model.Entity, name string) *model.Template {
 }
 
 // escapedNames is those of the names whose values weir always escapes in the keys of the rows
-// that it makes: the ones that every rule takes from what a person typed.
+// that it makes: the ones that every rule takes from typed values.
 func escapedNames(e *model.Entity, names []string) []string {
 	if e.Group != nil {
 		return names

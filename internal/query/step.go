@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// step is a model's step, compiled: the key it reads by, and what a row must be.
+// step is a model's step, compiled: the key it reads by, and the tests of a row.
 type step struct {
 	*model.Step
 	shape
@@ -21,12 +21,12 @@ type step struct {
 	sparse          bool      // rows hold only keys
 	untold          bool      // and these do not tell which entity a row is
 	mixed           bool      // the whole partition is read: entities with different sort keys
-	keyed           bool      // what is fixed to a row before is in the primary key
+	keyed           bool      // a field that is fixed to a row before is in the primary key
 	readings        []*model.Attribute
-	lists           []*list        // of the row before: what the step is fixed to each element of
+	lists           []*list        // of the row before: the list to each element of which the step is fixed
 	kinds           []*step        // where rows of several kinds are read: one for each
 	onlyInKeys      []*model.Field // the names that an answer takes from the key where the row has no such attribute
-	pick            *pick          // how rows are found by lists of what is in their keys; nil where they are not
+	pick            *pick          // how rows are found by lists of values in their keys; nil where they are not
 }
 
 // newStep compiles a step. prior is the step before, nil for the first.
@@ -68,15 +68,15 @@ func (s *step) shareKey() {
 	}
 }
 
-// scope is what the fields that a step fixes stand for: values of parameters, and
+// scope is the values of the fields that a step fixes: values of parameters, and
 // the row of the step before.
 type scope struct {
 	args  map[string]value.Value
 	prior value.Item
-	alone bool // there is no row before: what is fixed to one holds
+	alone bool // there is no row before: a field that is fixed to one holds
 }
 
-// fixedValue is what a field is fixed to, Missing for nothing: an optional parameter
+// fixedValue is the value that a field is fixed to, Missing for nothing: an optional parameter
 // that was not given, or a field that the row before does not have.
 func (s *step) fixedValue(b *model.Bind, sc scope) value.Value {
 	switch {
@@ -88,7 +88,7 @@ func (s *step) fixedValue(b *model.Bind, sc scope) value.Value {
 	return b.Const
 }
 
-// lookupFor returns where a step's templates find their values: in what it binds, for this scope.
+// lookupFor returns where a step's templates find their values: in the fields that it binds, for this scope.
 // A name that it does not bind is Missing.
 func (s *step) lookupFor(sc scope) lookup {
 	return func(name string) value.Value {
@@ -99,7 +99,7 @@ func (s *step) lookupFor(sc scope) lookup {
 	}
 }
 
-// sortRange bounds the sort key as closely as the fixed fields and the range allow. base is what all keys in it begin with.
+// sortRange bounds the sort key as closely as the fixed fields and the range allow. base is the beginning of all keys in it.
 // A row outside the span never belongs; rows inside still have to be tested.
 func (s *step) sortRange(sc scope, get lookup, as spelling) (r store.Range, base string) {
 	if s.mixed {
@@ -115,7 +115,7 @@ func (s *step) sortRange(sc scope, get lookup, as spelling) (r store.Range, base
 	return store.Range{Prefix: v}, v.Text()
 }
 
-// placeOf is the key values that a cursor has in what the step reads.
+// placeOf is the key values that a cursor has in the index that the step reads.
 func (s *step) placeOf(c store.Cursor) store.Key {
 	if s.Index != nil {
 		return c.Entry

@@ -13,19 +13,19 @@ import (
 // them in the order of their bytes and holds back the rows of one second until it has
 // them all. A second with more rows than it may hold is read in parts, each of which
 // comes wholly before the next: first those without a fraction, then each first digit,
-// and so on. What it holds is therefore bounded, however many rows one second has.
+// and so on. Its memory is therefore bounded, however many rows one second has.
 type stream struct {
 	*step
 	q     store.Query
-	base  string     // what the sort keys of all rows begin with
+	base  string     // the beginning of the sort keys of all rows
 	done  *done      // nil: nothing
-	parts []keyRange // what is left to read, in order
+	parts []keyRange // the parts left to read, in order
 	rows  []value.Item
 }
 
 // done says up to where rows were given out before.
 type done struct {
-	rest value.Value // of the last one's sort key, what stands behind the base
+	rest value.Value // of the last one's sort key, the part behind the base
 	same bool        // other rows of the stream with the same rest were given out too
 }
 
@@ -44,7 +44,7 @@ type keyRange struct {
 	held []value.Item // read, of a group that may have more rows
 }
 
-// The bounds of what a stream holds back before it reads the second in parts.
+// The bounds of the rows that a stream holds back before it reads the second in parts.
 const (
 	maxHeld      = 250
 	maxHeldBytes = 1 << 20
@@ -55,7 +55,7 @@ func newStream(s *step, q reach, plain bool) *stream {
 	return &stream{step: s, q: q.Query, base: q.base, parts: []keyRange{{whole: true, plain: plain}}}
 }
 
-// orderingRest is what of a sort key orders the rows.
+// orderingRest is the part of a sort key that orders the rows.
 func (st *stream) orderingRest(sort value.Value) value.Value {
 	if sort.Kind() != value.String {
 		return sort
@@ -164,7 +164,7 @@ func (p keyRange) isEmpty() bool {
 	return !p.from.IsMissing() && !p.below.IsMissing() && value.Compare(p.from, p.below) >= 0
 }
 
-// narrowPart leaves out of a part, where bytes are in the order to give, most of what was
+// narrowPart leaves out of a part, where bytes are in the order to give, most of the rows that were
 // given before: more is passed over when it is read.
 func (st *stream) narrowPart(p keyRange) []keyRange {
 	at := st.done.rest
@@ -213,7 +213,7 @@ func behindPrefix(prefix string) value.Value {
 func (st *stream) isAtEnd() bool { return len(st.rows) == 0 && len(st.parts) == 0 }
 
 // readUntilRow reads until there is a row to give, or the end. It does not ask whether the page
-// has cost what it may (spent): without a row there is no place to go on from. What it
+// has cost its limit (spent): without a row there is no place to go on from. The number that it
 // reads is bounded all the same. Rows that it passes over are of one group at most, and a
 // group that is too much is split by one digit of its fraction at a time, nine at most
 // (TestASecondOfManyRows).
@@ -262,7 +262,7 @@ func tooMuch(rows []value.Item) bool {
 	return len(rows) > maxHeld || size > maxHeldBytes
 }
 
-// unfinishedFrom is where the rows begin that may have to wait for others, and what their
+// unfinishedFrom is where the rows begin that may have to wait for others, and the beginning that their
 // rests begin with.
 func (st *stream) unfinishedFrom(p *keyRange, rows []value.Item) (first int, group string) {
 	switch {
@@ -285,7 +285,7 @@ func (st *stream) unfinishedFrom(p *keyRange, rows []value.Item) (first int, gro
 	return first, group
 }
 
-// takePart takes what was read of a part in its place.
+// takePart takes the rows that were read of a part in its place.
 func (st *stream) takePart(p keyRange, rows []value.Item) {
 	for _, row := range rows {
 		sort := row.Get(st.sort.attr.Name)
@@ -299,7 +299,7 @@ func (st *stream) takePart(p keyRange, rows []value.Item) {
 }
 
 // splitGroup reads the group again, that the first part has come to, in parts of its own.
-// What was given before is left out, so no row comes twice, and the order of the range is kept.
+// Rows that were given before are left out, so no row comes twice, and the order of the range is kept.
 func (st *stream) splitGroup(p keyRange, group string) {
 	var parts []keyRange
 	if prefix := st.base + group; len(prefix) == store.MaxSortBytes {
@@ -339,7 +339,7 @@ func (st *stream) partsLeft(parts []keyRange, group string) []keyRange {
 	at := value.OfString(st.base + st.done.rest.Text())
 	i := slices.IndexFunc(parts, func(p keyRange) bool { return inRange(store.Range{Equal: p.equal, From: p.from, Below: p.below}, at) })
 	if i < 0 {
-		return parts // what was given is passed over
+		return parts // rows that were given are passed over
 	}
 	if !parts[i].plain || !parts[i].equal.IsMissing() {
 		return parts[i:]

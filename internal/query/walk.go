@@ -133,7 +133,7 @@ func (w *walk) tellKeys(depth int, from []found) (bool, error) {
 	return true, nil
 }
 
-// scopeAfter is what the fields of a step stand for after the row before. It shares the row's memory, and
+// scopeAfter is the values of the fields of a step after the row before. It shares the row's memory, and
 // the first step has no row before.
 func (w *walk) scopeAfter(prior value.Item) scope { return scope{args: w.args, prior: prior} }
 

@@ -42,7 +42,7 @@ func (w *walk) getSets(depth int, from []found, resume []store.Cursor) (bool, er
 const attempts = 5
 
 // gatherWhole gathers a set from its rows. It reads again if a leaf was split meanwhile, up to
-// attempts times, and then returns what it has: members may be missing that were moved while it
+// attempts times, and then returns the rows that it has: members may be missing that were moved while it
 // read.
 func (w *walk) gatherWhole(st *step, root store.Key) (value.Item, error) {
 	for n := 1; ; n++ {
@@ -56,7 +56,7 @@ func (w *walk) gatherWhole(st *step, root store.Key) (value.Item, error) {
 	}
 }
 
-// gathered is what was read of a set.
+// gathered is the rows that were read of a set.
 type gathered struct {
 	*step
 	root          store.Key

@@ -13,14 +13,14 @@ import (
 	"weir/internal/runner"
 )
 
-// A shard of which something was read has a position, and the stream says whether it still has what comes after it. A shard of
+// A shard of which something was read has a position, and the stream says whether it still has the record after it. A shard of
 // which nothing was read begins where the stream begins: that its first records have expired, nothing says. They cannot have, if
 // all that was written until a time within the last 24 hours is known to be applied. That time is noted with the
 // table, by a process that lists and reads all shards, and by a look at the stream where functions read (WatchStreams).
 
 const (
 	// unseenFor is how long nothing may be known before first records may have expired: 24 hours are certain
-	// (Amazon DynamoDB, "Change data capture for DynamoDB Streams"), less than what is noted late.
+	// (Amazon DynamoDB, "Change data capture for DynamoDB Streams"), less than the margin of a late note.
 	unseenFor = 23 * time.Hour
 	// seenEvery is how often a process notes that shards are read.
 	seenEvery = time.Hour
@@ -94,7 +94,7 @@ func maybeGap(table string, shards []string, from, to time.Time) deadletter.Lett
 	}
 }
 
-// Watched is what a look shows of one table.
+// Watched is the findings of a look at one table.
 type Watched struct {
 	Table string
 	// Lag is how old the oldest record is that is not applied, 24 hours if some have expired; Known is whether all shards show it.
@@ -102,8 +102,9 @@ type Watched struct {
 	Known bool
 }
 
-// WatchStreams looks at the streams of a model that functions read. A function sees only what Lambda hands to it, so it cannot know
-// that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints show it.
+// WatchStreams looks at the streams of a model that functions read. A function sees only the records that Lambda hands to it, so it
+// cannot know that its event source mapping is disabled, or is denied the stream, or has lost records; the shards and their checkpoints
+// show it.
 //
 // It looks at all tables, and keeps a dead letter for records that have expired before they were applied, and for shards that
 // may have lost some, as nothing is known of them for 23 hours: the same letter as long as that lasts. Then it notes until when

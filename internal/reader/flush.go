@@ -34,7 +34,7 @@ const (
 	catchUpEvery = time.Minute
 )
 
-// behind is what a consumer has applied to rows and not to the indexes.
+// behind is the records that a consumer has applied to rows and not to the indexes.
 type behind struct {
 	gathers  int  // how many records a Stepper gathers
 	beside   bool // write one flush while the next one gathers
@@ -44,7 +44,7 @@ type behind struct {
 	catching catching
 }
 
-// catching is what a consumer knows of documents that are pending. Those are written beside all else.
+// catching is a consumer's knowledge of documents that are pending. Those are written beside all else.
 type catching struct {
 	owed bool // there are some
 	at   time.Time
@@ -67,7 +67,7 @@ type flush struct {
 	err     error
 }
 
-// pageOf returns what a flush has of a shard, or nil.
+// pageOf returns a flush's page of a shard, or nil.
 func (h *flush) pageOf(at shardName) *shardPage {
 	if i, ok := h.at[at]; ok {
 		return &h.pieces[i]
@@ -113,7 +113,7 @@ func (c *consumer) unsavedPage(at shardName) *shardPage {
 	return p
 }
 
-// dropShard forgets where a shard is, and what was gathered of it: it is read again, from its checkpoint.
+// dropShard forgets where a shard is, and the pages that were gathered of it: it is read again, from its checkpoint.
 func (c *consumer) dropShard(at shardName) {
 	delete(c.at, at)
 	if _, has := c.next.at[at]; !has {
@@ -139,7 +139,7 @@ func (c *consumer) gatherPages(ctx context.Context, pieces []shardPage, indexed 
 	for _, p := range pieces {
 		before := c.unsavedPage(p.shardName)
 		switch {
-		case before != nil && countOf(before.view) != countOf(p.view): // what is not saved cannot be, since the fence is that of the later view
+		case before != nil && countOf(before.view) != countOf(p.view): // a page that is not saved cannot be, since the fence is that of the later view
 			c.dropShard(p.shardName)
 		case before != nil || indexed && isSearched(p.table, c.Runner.Model.Searches):
 			c.next.addPage(p, c.Runner.MonotonicNow())
@@ -167,7 +167,7 @@ func (c *consumer) catchesUp() bool {
 	return waited >= catchUpEvery || c.catching.owed && (waited >= downTime || !c.beside)
 }
 
-// catchUp has documents written that are pending, and reports what became of that the next time.
+// catchUp has documents written that are pending, and reports the outcome the next time.
 func (c *consumer) catchUp(ctx context.Context) {
 	k := &c.catching
 	done := make(chan struct{})
@@ -221,7 +221,7 @@ func (c *consumer) flushDue(ctx context.Context) error {
 	return err
 }
 
-// flushAll has everything written that was gathered, and what is pending if it is time, and waits for that.
+// flushAll has everything written that was gathered, and pending documents if it is time, and waits for that.
 func (c *consumer) flushAll(ctx context.Context) error {
 	for c.hasUnsaved() {
 		err := c.startFlush(ctx)

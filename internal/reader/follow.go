@@ -15,7 +15,7 @@ import (
 const finishTime = 20 * time.Second
 
 // After a failure that the store could not settle by itself, the next try comes after a
-// pause. It is short, since a try costs little beside what waits meanwhile, and a pause must
+// pause. It is short, since a try costs little beside the records that wait meanwhile, and a pause must
 // not go on when its cause is over.
 const (
 	leastPause   = 250 * time.Millisecond
@@ -30,7 +30,7 @@ func (r *Leased) Start() {
 }
 
 // Apply applies the records read so far and those still to come until ctx ends; then it
-// finishes the current batch, for at most finishTime. Failures are logged, and what failed
+// finishes the current batch, for at most finishTime. Failures are logged, and the work that failed
 // is tried again from the saved positions.
 //
 // If this program may not apply its rows, Apply ends with an error that wraps
@@ -56,7 +56,7 @@ func (r *Leased) Apply(ctx context.Context) error {
 	if err := follower.Run(applying); errors.Is(err, catalog.ErrRefused) {
 		return err
 	}
-	return nil // what else failed was tried again, and logged
+	return nil // any other failure was tried again, and logged
 }
 
 // pauses says how long a Follower waits after failures, and logs these.

@@ -29,7 +29,7 @@ import (
 
 // Follower reads the streams of a model's tables and has each batch applied: to the rows, and behind them to the search
 // indexes, beside the rows of later batches (flush.go). It keeps a checkpoint for every shard in our own table, and moves it
-// after the effects of what it has read. After a crash it reads again from its checkpoints.
+// after the effects of the records that it has read. After a crash it reads again from its checkpoints.
 type Follower struct {
 	Runner *runner.Runner
 	// Source is the source of the streams; nil means the runner's store.
@@ -40,10 +40,10 @@ type Follower struct {
 	// more, because one large batch costs less than many small ones.
 	Prompt bool
 	// Window is how long records may gather, from when a batch of few began to when
-	// the next begins: a target that many of them count for is then written once. What rows
-	// show is that much older at the most. 0 is no wait. It has no effect on what is applied.
+	// the next begins: a target that many of them count for is then written once. The values of rows
+	// are that much older at the most. 0 is no wait. It has no effect on the applied records.
 	Window time.Duration
-	// Report, if set, is called with what was applied of each shard once its checkpoint has moved, so each record is
+	// Report, if set, is called with the applied records of each shard once its checkpoint has moved, so each record is
 	// reported once. It must not block.
 	Report func(a Applied)
 	// Applied, if set, is called with the records of each page once they are applied to rows. It must not block, and must
@@ -56,14 +56,14 @@ type Follower struct {
 	// call of a batch, which Failed has applied again, is
 	// reported with the shard "", until a batch is applied: all shards wait for it.
 	Stopped func(table, shard, why string)
-	// Failed, if set, decides what happens after a failure: the Follower goes on from its
+	// Failed, if set, decides on the step after a failure: the Follower goes on from its
 	// checkpoints after a pause. If again is false,
 	// or Failed is nil, the error ends the run. moved says that something was applied
 	// since it began or failed before.
 	Failed func(moved bool, err error) (pause time.Duration, again bool)
 }
 
-// Applied is what was applied of one shard in one batch.
+// Applied is the records of one shard that were applied in one batch.
 type Applied struct {
 	Table string
 	runner.Result
@@ -89,7 +89,7 @@ func (a *Applied) Warn(log *slog.Logger, m *model.Model) {
 	log.Warn("not everything could be derived", said...)
 }
 
-// asApplied describes what was applied of a page.
+// asApplied describes the applied records of a page.
 func (p *shardPage) asApplied() Applied {
 	a := Applied{Table: p.shardName.table, Result: p.counts, Records: len(p.page.Records), Pending: p.pending, Trace: p.trace}
 	for i := range p.page.Records {
@@ -125,7 +125,7 @@ func (f *Follower) CatchUp(ctx context.Context, done <-chan struct{}) error {
 }
 
 // runUntilFailure reads until it fails in a way that Failed does not take or, with done, until it has caught up. Nothing in memory is
-// trusted after a failure, as its outcome may be unknown, except what was said of shards and
+// trusted after a failure, as its outcome may be unknown, except the reports of shards and
 // jobs that stand still.
 func (f *Follower) runUntilFailure(ctx context.Context, done <-chan struct{}) error {
 	c := f.newConsumer()
@@ -148,7 +148,7 @@ func (f *Follower) runUntilFailure(ctx context.Context, done <-chan struct{}) er
 	}
 }
 
-// consumer is what a Follower knows of all shards.
+// consumer is a Follower's knowledge of all shards.
 type consumer struct {
 	*Follower
 	rows       *runner.Runner // applies the rows
@@ -168,7 +168,7 @@ type consumer struct {
 	held    map[shardName]int64                  // the fence of the lease under which a shard is read
 }
 
-// newConsumer returns what reads the shards. It knows no position yet; each comes
+// newConsumer returns the reader of the shards. It knows no position yet; each comes
 // from its checkpoint when the shard is first read.
 func (f *Follower) newConsumer() *consumer {
 	return &consumer{
@@ -186,7 +186,7 @@ type Stepper struct{ c *consumer }
 func (f *Follower) NewStepper() *Stepper { return &Stepper{f.newConsumer()} }
 
 // GatherRecords makes it apply this many records to rows, over several steps, before it writes their documents, as CatchUp does.
-// The first step that reads no more records writes what is left.
+// The first step that reads no more records writes the rest.
 func (s *Stepper) GatherRecords(records int) { s.c.gathers = records }
 
 // Step reads and applies a page of each shard, and does one step of jobs (runner.Jobs). It returns
@@ -270,7 +270,8 @@ func (c *consumer) takesAgain() {
 	clear(c.refused)
 }
 
-// reportStanding reports why jobs, or documents, stand still, and, without an error, that they do no longer. Without Stopped it returns the error.
+// reportStanding reports why jobs, or documents, stand still, and, without an error, that they do no longer. Without Stopped it returns
+// the error.
 func (c *consumer) reportStanding(what string, err error) error {
 	if c.Stopped == nil {
 		return err
@@ -357,7 +358,7 @@ func (c *consumer) runUntil(ctx context.Context, until <-chan struct{}) error {
 	return c.flushAll(ctx)
 }
 
-// isPrompt reports whether a user waits for what is applied, more than for its end.
+// isPrompt reports whether a user waits for applied records, more than for its end.
 func (c *consumer) isPrompt() bool { return c.Prompt || !c.catchingUp }
 
 // pauseFor waits for a while, until the channel is closed, or until the context ends.
@@ -397,7 +398,7 @@ func arrivalCheck(s store.Source) func() bool {
 }
 
 // waitForChange waits until a stream may have changed, the channel is closed, or the context ends.
-// It returns only the context's error. It may return early; the caller looks what has changed.
+// It returns only the context's error. It may return early; the caller looks for the change.
 func waitForChange(ctx context.Context, changed []<-chan struct{}, until <-chan struct{}, atMost time.Duration) error {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -422,7 +423,7 @@ type shardPage struct {
 	from    events.Position // behind which the page was read
 	page    store.Records
 	read    time.Time
-	counts  runner.Result // of what is applied
+	counts  runner.Result // of the applied records
 	pending int           // documents
 	view    *runner.View  // by which it was applied
 	trace   string        // of its batch, "" if none is kept
@@ -438,7 +439,7 @@ func (p *shardPage) shortKey() string { return owntable.ShardKey(p.shardName.tab
 
 // readPass reads a page of each shard and applies the pages. It reads a child shard only when
 // its parent is finished. It returns the number of records. A checkpoint that cannot be
-// read stops its shard and the shard's children; pass still applies what it read from the
+// read stops its shard and the shard's children; pass still applies the records that it read from the
 // other shards before it reports the error (Follower.Stopped). Where the order of all shards
 // is kept, all wait for it.
 func (c *consumer) readPass(ctx context.Context) (n int, err error) {

@@ -21,12 +21,12 @@ type Lag struct {
 	Shards int `json:"shards"`
 	Behind int `json:"behind"`
 	// Seconds is the age of the oldest such record, 0 if there is none. It is nil if that is not known of
-	// each shard; then Unknown says why, and what tells it.
+	// each shard; then Unknown says why, and which metric tells it.
 	Seconds *float64 `json:"seconds,omitempty"`
 	Unknown string   `json:"unknown,omitempty"`
 }
 
-// What the lag of a table costs at the most: the shards that are read, each with so many pages. DynamoDB may answer with empty
+// The cost of the lag of a table at the most: the shards that are read, each with so many pages. DynamoDB may answer with empty
 // pages before the next record, and says of none that it was the last one before it ("it might take multiple calls to get to a
 // portion of the shard that contains stream records", GetRecords): only the end of a closed shard proves that nothing is left. An
 // open shard that is idle has empty pages for ever, so none seen in a few of them counts as none, until the shard closes.
@@ -41,7 +41,7 @@ const (
 // does not promise it.
 const openFor = 6 * time.Hour
 
-// Sight is what a look at the stream of a table shows.
+// Sight is the findings of a look at the stream of a table.
 type Sight struct {
 	Lag
 	Open    int      // shards that still get records
@@ -53,7 +53,7 @@ type Sight struct {
 // LookAt finds out how far the model is behind in a table: from the shards of its streams, and from up to where each is
 // applied (runner.Runner.Places). Of each shard it reads one record at the most, so it costs the same however much there is
 // to apply; of a shard whose child was begun it reads nothing, since a child is read after its parent. Only the end of ctx is
-// an error: what cannot be read is not known.
+// an error: a lag that cannot be read is not known.
 func LookAt(ctx context.Context, run *runner.Runner, table string, places []Place) (s Sight, err error) {
 	shards, err := shardsOf(ctx, run, table)
 	if err != nil {
@@ -130,8 +130,8 @@ func shardsOf(ctx context.Context, run *runner.Runner, table string) ([]store.Sh
 	return run.Store.Shards(ctx, table)
 }
 
-// nextRecordTime returns the time of the first record of a shard behind a position, zero if none was seen. Where nothing was read, it is the
-// first that the stream has. A closed shard whose end is not reached is an error.
+// nextRecordTime returns the time of the first record of a shard behind a position, zero if none was seen. Where nothing was read, it is
+// the first that the stream has. A closed shard whose end is not reached is an error.
 func nextRecordTime(ctx context.Context, from store.Store, table string, shard store.Shard, at events.Position) (time.Time, error) {
 	pages := openPages
 	if shard.Closed {
@@ -149,7 +149,7 @@ func nextRecordTime(ctx context.Context, from store.Store, table string, shard s
 			return time.Time{}, err
 		case len(page.Records) > 0:
 			return page.Records[0].Time, nil
-		case page.End || from.Tip().Lag == 0: // a store without a lag shows what there is
+		case page.End || from.Tip().Lag == 0: // a store without a lag shows the records that there are
 			return time.Time{}, nil
 		}
 	}

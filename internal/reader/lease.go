@@ -55,7 +55,7 @@ func tryWrite(ctx context.Context, s store.Store, w store.Write) (done bool, row
 	return err == nil, row, err
 }
 
-// watch is what this process has seen of a lease that another process holds.
+// watch is this process's view of a lease that another process holds.
 // It is kept in memory alone: a process that starts waits a whole lease before it takes one.
 type watch struct {
 	owntable.LeaseRow

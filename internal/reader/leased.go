@@ -6,7 +6,7 @@
 //
 // The process that reads has the model's lease (lease.go). The lease keeps two processes from doing the same
 // work; correct numbers do not depend on it. A process that has lost the lease and does not know it yet
-// may still apply what it has read: ledgers and rows take each change once, whichever process brings it.
+// may still apply records that it has read: ledgers and rows take each change once, whichever process brings it.
 //
 // A batch writes all its effects first and its position last. A crash anywhere before that brings the whole batch again.
 //
@@ -14,7 +14,7 @@
 //
 //	lease|MODEL   o owner, n how often it was taken, b beats of this owner
 //
-// What is kept of a shard is removed when the shard is over (retire.go).
+// The rows about a shard are removed when the shard is over (retire.go).
 //
 // The files, from the record to its position:
 //
@@ -32,7 +32,7 @@
 //	away.go      whether shards of which nothing was read may have lost records
 //	stream.go    which streams of a table are read, also one that was switched off
 //	follow.go    all of it as one thing to start and stop; status.go: how far it is; lag.go: how far behind
-//	retire.go    what is removed when a shard is over
+//	retire.go    the removal when a shard is over
 //
 // A Follower belongs to the one that runs it.
 package reader
@@ -315,8 +315,8 @@ func (r *Leased) letGo() {
 // listShards lists the shards of all tables, finds those that disappeared before they were
 // finished, and retires those that are over. It does nothing if the last listing is still
 // fresh. A process without the lease only lists.
-// Of a table that cannot be listed, what was known stays, and the others go on; the error is set only if all failed. It may be
-// called beside reading: what it learns is put in place under the lock, at once.
+// Of a table that cannot be listed, the last list stays, and the others go on; the error is set only if all failed. It may be
+// called beside reading: its findings are put in place under the lock, at once.
 func (r *Leased) listShards(ctx context.Context) error {
 	r.mu.Lock()
 	fresh := r.elapsed(r.at) < r.opts.List
@@ -358,7 +358,7 @@ func (r *Leased) listShards(ctx context.Context) error {
 	return r.retireShards(ctx, v)
 }
 
-// adoptSurvey puts what a survey found in place.
+// adoptSurvey puts the findings of a survey in place.
 func (r *Leased) adoptSurvey(v *survey) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -370,7 +370,7 @@ func (r *Leased) adoptSurvey(v *survey) {
 	for p, s := range v.begun {
 		switch {
 		case v.there[p]:
-		case v.failed[p.table] != nil: // what is known of the table stays
+		case v.failed[p.table] != nil: // the last list of the table stays
 			if n := r.missing[p]; n > 0 {
 				missing[p] = n
 			}

@@ -17,7 +17,7 @@ func (c *consumer) keepsOrder() bool {
 
 // inOrder cuts the pages down to the position up to which every shard has been read.
 // Other processes wrote while the pages were read, so it reads those that were not cut
-// again, and then uses nothing beyond what was seen at first. If a stream's positions
+// again, and then uses nothing beyond the records that were seen at first. If a stream's positions
 // have no order between shards, its pages are applied too, each in its own order.
 func (c *consumer) inOrder(ctx context.Context, pieces []shardPage) ([]shardPage, error) {
 	var upTo events.Position
@@ -73,7 +73,7 @@ type run struct{ piece, from, to int }
 // positions. Others go with those of their shard: a shard that has none of them is one part.
 func (c *consumer) splitRuns(batches []runner.Batch) (out []run) {
 	orders := c.rows.Orders()
-	next := make([]run, len(batches)) // of each batch, what is left, and in to its next change whose order matters
+	next := make([]run, len(batches)) // of each batch, the rest, and in to its next change whose order matters
 	seek := func(i int) {
 		n := &next[i]
 		for n.to < len(batches[i].Changes) && !orders.ConcernsOrder(batches[i].Changes[n.to].Was, batches[i].Changes[n.to].Is) {

@@ -6,7 +6,7 @@ import "weir/internal/events"
 // whatever the number of shards.
 const passBytes = 16 << 20
 
-// pages divides what a consumer may hold between the shards that it reads. Where the order
+// pages divides the memory of a consumer between the shards that it reads. Where the order
 // of changes of all shards matters, it holds a page of each shard at the same time: about as
 // much of each, and of each at least one record.
 type pages struct {
@@ -36,7 +36,7 @@ func (p *pages) pageLimit(least, most int) int {
 	return max(least, min(most, passBytes/p.recordBytes/max(1, p.before)))
 }
 
-// addRecords adds a page's records to what a batch holds; batches end by number, by bytes, or by
+// addRecords adds a page's records to a batch; batches end by number, by bytes, or by
 // shards.
 func (p *pages) addRecords(rs []events.Record) {
 	if len(rs) > 0 {
@@ -48,6 +48,6 @@ func (p *pages) addRecords(rs []events.Record) {
 	}
 }
 
-// isFull reports whether what was read, of about so many records at most, is to be applied before
+// isFull reports whether the records that were read, of about so many at most, are to be applied before
 // more is read.
 func (p *pages) isFull(records int) bool { return p.number >= records || p.bytes >= passBytes }

@@ -36,7 +36,7 @@ func (f *Follower) sourceOf() store.Source {
 	return f.Runner.Store
 }
 
-// isOurs reports whether the shard is ours to apply. At the beginning of a lease it forgets what it knew of the
+// isOurs reports whether the shard is ours to apply. At the beginning of a lease it forgets the
 // checkpoint, which another process may have moved. A process that stands by reads no checkpoint.
 func (c *consumer) isOurs(at shardName) bool {
 	source, ok := c.sourceOf().(shared)
@@ -103,7 +103,7 @@ func (c *consumer) checkpointRows(ctx context.Context, all []shardName) ([]value
 	return rows, nil
 }
 
-// resumeAll does for many shards what resume does for each, with few calls: a process that starts, or
+// resumeAll does the same for many shards as resume for each, with few calls: a process that starts, or
 // takes over from another one, resumes all of its shards at once. A checkpoint that cannot be
 // read is left to resume. A child is left until its parent is listed no more.
 func (c *consumer) resumeAll(ctx context.Context, tables []*model.Table) error {

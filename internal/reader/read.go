@@ -11,7 +11,7 @@ import (
 	"weir/internal/store"
 )
 
-// page is what was read of a shard last.
+// page is the last page of a shard that was read.
 type page struct {
 	read  time.Time
 	empty int       // how many without records there were up to it
@@ -133,7 +133,7 @@ func (r *Leased) recordGap(ctx context.Context, at shardName, after events.Posit
 	if err != nil {
 		return err
 	}
-	if p.At != after || p.Done { // what follows was applied before this process got the lease
+	if p.At != after || p.Done { // later records were applied before this process got the lease
 		return errElsewhere
 	}
 	return r.keepGap(ctx, deadletter.ShardGap(at.table, at.shard, after, what, r.run.Now()))

@@ -14,7 +14,7 @@ import (
 	"weir/internal/store"
 )
 
-// A stream makes new shards for ever, some six a day for each partition. What weir keeps of
+// A stream makes new shards for ever, some six a day for each partition. weir's state of
 // a shard is its checkpoint, and a position in each ledger (`ledger` in the
 // code) that counted records of it. All of it is removed when the shard is over. A shard is
 // over when it is applied to its end, two listings have not shown it, and a
@@ -34,7 +34,7 @@ import (
 // listLife is how long a process may act on a listing of shards.
 const listLife = 15 * time.Minute
 
-// survey is what the streams list and what was begun, at one time.
+// survey is the shards that the streams list and those that were begun, at one time.
 // It is one look at streams and checkpoints. Shards are listed before checkpoints are read, so one
 // that is begun in between is seen as begun, not as unknown.
 type survey struct {
@@ -42,7 +42,7 @@ type survey struct {
 	listed map[string][]store.Shard
 	there  map[shardName]bool
 	begun  map[shardName]state
-	failed map[string]error // of tables whose stream could not be listed; listed has what was known before
+	failed map[string]error // of tables whose stream could not be listed; listed has their last list
 	unread error            // of unreadable checkpoints, whose shards are begun and not done
 }
 
@@ -99,7 +99,7 @@ func (v *survey) addListing(table string, shards []store.Shard) {
 	}
 }
 
-// addFailure takes in that a table's stream could not be listed, and what was known of it before.
+// addFailure takes in that a table's stream could not be listed, and its last list.
 func (v *survey) addFailure(table string, err error, before []store.Shard) {
 	v.failed[table] = err
 	v.addListing(table, before)
@@ -113,7 +113,7 @@ func (v *survey) allFailed() error {
 	return errors.Join(slices.Collect(maps.Values(v.failed))...)
 }
 
-// listedShards is what was last known of a table's shards.
+// listedShards is the last list of a table's shards.
 func (r *Leased) listedShards(table string) []store.Shard {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 // Note is an event in a reader that an operator may want to know of: a Gap, Old records, or
-// one kind of failure that is retried; or what became of the lease.
+// one kind of failure that is retried; or the outcome of the lease.
 type Note string
 
 // The notes.
@@ -72,7 +72,7 @@ type Stopped struct {
 	Why   string
 }
 
-// Stopped returns what stands still at present, sorted by table and shard.
+// Stopped returns the shards that stand still at present, sorted by table and shard.
 // A shard that stands still for several reasons is in it once.
 func (r *Leased) Stopped() (out []Stopped) {
 	r.mu.Lock()
@@ -96,7 +96,7 @@ const (
 	stepStream = "stream"
 )
 
-// fault names what stands still, and for which step of the work.
+// fault names a shard that stands still, and for which step of the work.
 type fault struct {
 	step string
 	shardName
@@ -128,7 +128,7 @@ func (r *Leased) noteStanding(step string, p shardName, err error) {
 	}
 }
 
-// followerStopped is stands for what a Follower says.
+// followerStopped is stands for a report of a Follower.
 func (r *Leased) followerStopped(table, shard, why string) {
 	var err error
 	if why != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 // If a table's stream is disabled and enabled again, the new one is another stream, and
-// what was written in between is in neither. weir saves which streams of a table are to be
+// changes in between are in neither. weir saves which streams of a table are to be
 // read, so that a later reader can still read the rest of a disabled one: see
 // owntable.StreamRow.
 
@@ -51,8 +51,8 @@ func (r *Leased) sameStream(ctx context.Context, table string) error {
 	return nil
 }
 
-// streamOff notes that a table stands still because its stream is off: what it has is read and applied all the same,
-// and what is written to the table now is in no stream. A stream that is on always has an open shard. What cannot be
+// streamOff notes that a table stands still because its stream is off: its records are read and applied all the same,
+// and changes of the table now are in no stream. A stream that is on always has an open shard. A stream that cannot be
 // found out now is found out with the next listing.
 func (r *Leased) streamOff(ctx context.Context, table string, shards []store.Shard) {
 	open := slices.ContainsFunc(shards, func(s store.Shard) bool { return !s.Closed })

@@ -22,15 +22,15 @@ import (
 // Arrangement puts the records of one command in the order in which their rows changed, whatever the order of the files and
 // of the records in them. It sorts twice, on disk if need be: by row, where records with sequence numbers have an order that
 // no clock can spoil, and records of one moment without them are a chain of images; then by time. Records of one row
-// never change places by time, those of different rows within one second may, but for those of one shard. Records of one moment without sequence
-// numbers are in the order of Kinesis, or of the files, except where the chain of a row has another.
+// never change places by time, those of different rows within one second may, but for those of one shard. Records of one moment without
+// sequence numbers are in the order of Kinesis, or of the files, except where the chain of a row has another.
 //
 // The row of an export comes a minute after its time, behind every record that may have made it.
 type Arrangement struct {
 	r      *Replay
 	rows   *sorter.Sorter // by row
 	sorted *sorter.Sorter // by time
-	n      uint64         // of what was added to a sorter
+	n      uint64         // of the records that were added to a sorter
 	// Unordered is how often a row with a history changed more than once in a moment, without sequence numbers. The keys of these entries
 	// have no order.
 	Unordered int
@@ -147,7 +147,7 @@ func (a *Arrangement) Add(entries []events.Entry, table string) error {
 	return nil
 }
 
-// arranging is what is known of the row whose records are arranged.
+// arranging is the known state of the row whose records are arranged.
 type arranging struct {
 	*Arrangement
 	name   []byte
@@ -170,7 +170,7 @@ type imaged struct {
 	image digest
 }
 
-// twin is what two records of one change in two forms have in common.
+// twin is the part that two records of one change in two forms have in common.
 type twin struct {
 	second   int64
 	old, new digest
@@ -195,10 +195,10 @@ func orderOf(arrival string, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(b, n)
 }
 
-// mostKept bounds what is kept of one row while its records are arranged.
+// mostKept bounds the records that are kept of one row while they are arranged.
 const mostKept = 100_000
 
-// Arrange sorts what was added. Call it once, before Batches.
+// Arrange sorts the records that were added. Call it once, before Batches.
 func (a *Arrangement) Arrange(ctx context.Context) error {
 	in, err := a.rows.Sorted()
 	if err != nil {
@@ -309,7 +309,7 @@ func (x *arranging) noteImages(time int64, old, new digest) {
 	}
 }
 
-// What an arrangement notes of a record for the replay.
+// An arrangement's notes of a record for the replay.
 const (
 	noteFits    = 1 + iota // of an export: its row is one that the recording has; of a bare row: its row has no other record
 	noteTwin               // another form of a record that exists
@@ -334,7 +334,7 @@ func (x *arranging) emitRecord(time uint64, p events.Position, order []byte, not
 	return x.sorted.Add(append(append(k, p[:]...), order...), x.val)
 }
 
-// tiedOf decodes a record for what it says of its row.
+// tiedOf decodes the part of a record about its row.
 func (x *arranging) tiedOf(val []byte, number uint64) (tied, error) {
 	val = bytes.Clone(val)
 	e, table, err := x.decodeEntry(val[8:])
@@ -415,9 +415,9 @@ func (x *arranging) orderMoment(ctx context.Context) error {
 	return nil
 }
 
-// withoutCopies adds to the changes of a moment those of their copies that are changes, too: without eventID, where only with them the moment leads from
-// the row before it to the next record. unsure is the note of the first where both do. A part of the copies is none: if everything is there twice,
-// as in a file that is doubled, half of it is copies.
+// withoutCopies adds to the changes of a moment those of their copies that are changes, too: without eventID, where only with them the
+// moment leads from the row before it to the next record. unsure is the note of the first where both do. A part of the copies is none: if
+// everything is there twice, as in a file that is doubled, half of it is copies.
 func (x *arranging) withoutCopies(chain, copies []tied, counts map[uint64]int) (all, rest []tied, unsure byte, err error) {
 	times := 0 // the greatest common divisor of the counts
 	for _, t := range chain {
@@ -592,7 +592,7 @@ func begin(all []tied, used []bool, balance map[digest]int) digest {
 	return all[first].old
 }
 
-// knownNow reads what is known of a row, and its image.
+// knownNow reads the known state of a row, and its image.
 func (r *Replay) knownNow(ctx context.Context, ref store.Ref) (known, digest, error) {
 	w := &row{ref: ref, table: r.Model.Table(ref.Table)}
 	if err := r.loadRows(ctx, []*row{w}); err != nil {
@@ -607,7 +607,7 @@ type Arranged struct {
 	Table   string
 }
 
-// What a batch has at the most.
+// The limits of a batch.
 const (
 	batchEntries = 256
 	batchBytes   = 1 << 20

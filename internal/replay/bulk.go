@@ -1,18 +1,18 @@
 // A replay in bulk writes recorded streams into an embedded store that nothing follows yet.
 //
-// The same code decides as in a replay into a followed store: what becomes of each record, and what the
+// The same code decides as in a replay into a followed store: the outcome of each record, and the values that the
 // runner derives from each change. Both work on a
 // store.Load instead of the store. So rows, marks, ledgers and shown values change in
 // memory, in the same order and by the same conditions, and no change is written to a
 // stream to be read back. A window of rows lands when it has become large: in one step, so
 // that a kill leaves whole windows. Each row carries the mark of the newest record that
-// was written into it, so the same command goes on after a kill, and skips what landed.
+// was written into it, so the same command goes on after a kill, and skips windows that landed.
 //
 // Where nothing reads a derived value, the records of a window are sorted by their rows on disk,
 // the changes of each row are reduced to one (Reduction), and the ledger of a target is
 // written once. Such a window is as large as its files may be. Else it is as large as its memory.
 //
-// What a window cannot hold exactly ends the bulk (ErrLive): the window is given up, and
+// A change that a window cannot hold exactly ends the bulk (ErrLive): the window is given up, and
 // the caller replays its records, and those that follow, into the store itself.
 
 package replay
@@ -40,7 +40,7 @@ var ErrLive = errors.New("the rest is replayed record by record")
 
 // Bulk is one replay in windows. It belongs to one goroutine, and has the store to itself.
 type Bulk struct {
-	to     *Replay // as the caller made it; its Summary counts what has landed
+	to     *Replay // as the caller made it; its Summary counts the records that have landed
 	size   Size
 	load   store.Load
 	replay *Replay        // into the load
@@ -55,7 +55,7 @@ type Bulk struct {
 	admitted map[string]bool // tables that the catalog knows as read
 
 	deriving bool                 // the runner writes
-	cascades bool                 // something may be derived from what is derived
+	cascades bool                 // something may be derived from derived values
 	changes  []projections.Change // that are not applied yet
 	most     int                  // of records that are gathered
 	burst    int                  // and of bytes that they may lead to, if they are like those before
@@ -63,7 +63,7 @@ type Bulk struct {
 	before   int                  // how many bytes the window had before them, less those that landed since
 	derived  int                  // how many records there were the last time
 	grown    int                  // and by how many bytes each of them made the window grow
-	said     []func()             // what the caller is told when the window lands
+	said     []func()             // the caller's reports when the window lands
 	saying   int                  // about how many bytes that takes
 	entries  int                  // of the window
 	landed   int
@@ -80,7 +80,7 @@ type Size struct {
 	Each bool
 }
 
-// windowOnDisk is how large a window may become on disk, where so many bytes are free: its records, what becomes of its rows, and its
+// windowOnDisk is how large a window may become on disk, where so many bytes are free: its records, the rows that they make, and its
 // tables are there at a time.
 func (s Size) windowOnDisk(free int64) int64 { return max(s.Disk, min(s.Roomy, free/4)) }
 
@@ -159,7 +159,7 @@ func isReducible(m *model.Model) bool {
 	return true
 }
 
-// derivesFromDerived reports whether something is derived from what is derived, or may be.
+// derivesFromDerived reports whether something is derived from derived values, or may be.
 func derivesFromDerived(m *model.Model) bool {
 	if len(m.Statuses)+len(m.Latest)+len(m.Groups)+len(m.Rows)+len(m.Follows) > 0 {
 		return true
@@ -183,7 +183,7 @@ func derived(e *model.Entity, f *model.Field) bool {
 
 func derivedKey(e *model.Entity, attr string) bool { return projections.IsDerived(e, attr) }
 
-// beginWindow makes what works on the load.
+// beginWindow makes the runner that works on the load.
 func (b *Bulk) beginWindow() {
 	run := *b.to.Runner
 	run.Store, run.Index, run.Alone, run.Mover = b.load, nil, true, unmoved{b.size.Scratch}
@@ -205,16 +205,16 @@ func (b *Bulk) beginWindow() {
 	b.replay = &again
 }
 
-// tellWhenLanded keeps what the caller is told about the present record, with so many bytes of text, until the window has landed: a
+// tellWhenLanded keeps the caller's report about the present record, with so many bytes of text, until the window has landed: a
 // window that is given up says nothing, because its records come again.
 func (b *Bulk) tellWhenLanded(size int, what func()) {
 	b.said, b.saying = append(b.said, what), b.saying+size+sayingBytes
 }
 
-// sayingBytes is what the telling of one record takes besides its text.
+// sayingBytes is the size of the report of one record besides its text.
 const sayingBytes = 256
 
-// Close gives up what has not landed. After an error of the Bulk, too, nothing of it is left.
+// Close gives up the window that has not landed. After an error of the Bulk, too, nothing of it is left.
 func (b *Bulk) Close() error {
 	err := b.load.Close()
 	if b.reduced != nil {
@@ -272,7 +272,7 @@ func (b *Bulk) Batch(ctx context.Context, entries []events.Entry, table string) 
 	return b.landIfFull(ctx, b.reduceBatch(ctx, before))
 }
 
-// Step takes entries as Batch does, and derives what they lead to before it returns. Row shows it.
+// Step takes entries as Batch does, and derives their values before it returns. Row shows it.
 func (b *Bulk) Step(ctx context.Context, entries []events.Entry, table string) error {
 	b.entries += len(entries)
 	return b.landIfFull(ctx, b.oneByOne(ctx, entries, table))
@@ -300,7 +300,7 @@ func (b *Bulk) isFull() bool {
 }
 
 // reduceBatch takes a batch that is being prepared, nil for none. A batch that is written record by
-// record lands before the next one that is not, which is decided by what the store has then.
+// record lands before the next one that is not, which is decided by the rows that the store has then.
 func (b *Bulk) reduceBatch(ctx context.Context, next chan *Prepared) error {
 	if next == nil {
 		return nil
@@ -322,7 +322,7 @@ func (b *Bulk) reduceBatch(ctx context.Context, next chan *Prepared) error {
 	return b.oneByOne(ctx, entries, table)
 }
 
-// recordsAhead is how many records may wait for what is derived from them: fewer where each of them leads to
+// recordsAhead is how many records may wait for the values that are derived from them: fewer where each of them leads to
 // much, as that cannot land before all of it is done, and at most twice as many as the last time.
 func (b *Bulk) recordsAhead() int {
 	return max(fewest, min(b.most, 2*b.derived, b.burst/max(1, b.grown)))
@@ -350,7 +350,7 @@ func (b *Bulk) deriveAll(ctx context.Context) error {
 	return err
 }
 
-// settleReduced writes what was reduced into the load, and what is derived from it.
+// settleReduced writes the reduced rows into the load, and the values that are derived from them.
 func (b *Bulk) settleReduced(ctx context.Context) error {
 	if b.reduced == nil || b.odd {
 		return nil
@@ -358,7 +358,7 @@ func (b *Bulk) settleReduced(ctx context.Context) error {
 	b.deriving = true
 	defer func() { b.deriving = false }()
 	return b.reduced.Settle(ctx, func(tables []string) error { return b.admitTables(ctx, tables) }, func(s Settled) error {
-		defer b.load.Take() // of what is derived, nothing is derived
+		defer b.load.Take() // of derived values, nothing is derived
 		if len(s.Changes) == 0 && len(s.Sums) == 0 {
 			return nil
 		}
@@ -387,7 +387,7 @@ func (b *Bulk) Land(ctx context.Context) error {
 	return b.landWindow(ctx)
 }
 
-// landWindow derives what is left, settles what was reduced, and makes the window part of the store.
+// landWindow derives the rest, settles the reduced rows, and makes the window part of the store.
 // Then the window's records count in the caller's summary, and its messages are said. After an
 // error before load.Land nothing of the window is in the store. A crash leaves the store as it was
 // before load.Land, or with the whole window and its positions.
@@ -402,7 +402,7 @@ func (b *Bulk) landWindow(ctx context.Context) error {
 	return b.commitWindow(ctx)
 }
 
-// commitWindow makes the window part of the store, and counts and tells of what it had.
+// commitWindow makes the window part of the store, and counts and reports its records.
 func (b *Bulk) commitWindow(ctx context.Context) error {
 	b.before -= b.load.Bytes()
 	if err := b.load.Land(ctx); err != nil {
@@ -424,7 +424,7 @@ func (b *Bulk) commitWindow(ctx context.Context) error {
 	return nil
 }
 
-// deriveRest applies changes, those that this leads to, and so on, until none is left. It does what long
+// deriveRest applies changes, those that this leads to, and so on, until none is left. It does the work that long
 // lists leave to jobs.
 func (b *Bulk) deriveRest(ctx context.Context) error {
 	jobs := b.cascades // a replay that was killed may have left some
@@ -455,7 +455,7 @@ func (b *Bulk) deriveRest(ctx context.Context) error {
 }
 
 // stepJobs does one step of jobs. Nothing else is left to derive then, so a window that is full lands first:
-// what long lists lead to may be more than any window. A crash between two steps leaves jobs in
+// the work of long lists may be more than any window. A crash between two steps leaves jobs in
 // our own table, which any process goes on with.
 func (b *Bulk) stepJobs(ctx context.Context) (left bool, err error) {
 	if b.load.Bytes() >= b.size.Memory {
@@ -484,15 +484,15 @@ func (b *Bulk) leadsToNothing(ref store.Ref, old, new value.Item) bool {
 	return t != nil && leadsNowhere(t.Classify(new)) && leadsNowhere(t.Classify(old))
 }
 
-// leadsNowhere reports whether what weir itself does to rows of an entity leads to nothing: it makes them, and
-// nothing is derived from them or shown on them. What another program did to them would be mended.
+// leadsNowhere reports whether weir's own writes to rows of an entity lead to nothing: it makes them, and
+// nothing is derived from them or shown on them. Writes of another program to them would be mended.
 func leadsNowhere(e *model.Entity) bool {
 	return e == nil || len(e.MadeBy) > 0 && e.Group == nil &&
 		len(e.Values)+len(e.Sources)+len(e.Rules)+len(e.Follow)+len(e.Follows)+len(e.Statuses)+len(e.Stages)+len(e.Latest)+len(e.LatestOf) == 0 &&
 		len(e.Others)+len(e.Subscribes)+len(e.Unique)+len(e.Migrations)+len(e.Replaces) == 0
 }
 
-// refuseLetter keeps derivations from leaving a dead letter: what would is left to the store's own
+// refuseLetter keeps derivations from leaving a dead letter: a change that would is left to the store's own
 // stream, by whose positions letters are kept and retried.
 func (b *Bulk) refuseLetter(ref store.Ref) error {
 	if b.deriving && !b.size.Scratch && ref.Table == owntable.TableName && owntable.IsLetter(ref.Key.Partition.Text()) {
@@ -505,7 +505,7 @@ func (b *Bulk) refuseLetter(ref store.Ref) error {
 // stream leaves a dead letter about it.
 func (b *Bulk) checkDocuments(c *projections.Change) error {
 	if b.to.Runner.Index == nil || isIndexable(c.Row) {
-		return nil // without folding the row: what can be refused of a document is its id
+		return nil // without folding the row: a document can be refused for its id
 	}
 	for _, k := range b.to.Runner.Kinds {
 		for _, d := range k.Documents(b.to.Model, c) {
@@ -553,7 +553,7 @@ func (b *Bulk) applyChanges(ctx context.Context) error {
 	defer func() { b.deriving = false }()
 	_, err := b.run.ApplyRows(ctx, runner.Batch{ShardKey: b.shardKey, Changes: b.changes})
 	if !b.cascades {
-		b.load.Take() // of what is derived, nothing is derived
+		b.load.Take() // of derived values, nothing is derived
 	}
 	clear(b.changes)
 	b.changes = b.changes[:0]

@@ -8,15 +8,15 @@ import (
 	"weir/internal/value"
 )
 
-// The rule of a row. What is known of a row is the image that it has and what known says; a record is a link
-// from one image to another. decide says what a record does, and what is known afterwards. It does no I/O,
+// The rule of a row. The known state of a row is the image that it has and that of known; a record is a link
+// from one image to another. decide returns the action of a record, and the known state afterwards. It does no I/O,
 // and both ways of a replay, record by record and reduced, go by it.
 //
 // Records of a row come in the order of their positions and times (Arrangement) within one command. A record that
 // comes in a later command than those after it changes no row; it fills a hole, if there is one, and
 // history takes it by its own key.
 
-// known is what the recorded changes that were written into a row say of it.
+// known is the recorded changes that were written into a row.
 type known struct {
 	seen  mark  // of the newest recorded change
 	at    int64 // of the newest export, if the row is as it has it (ofExport)
@@ -26,7 +26,7 @@ type known struct {
 	before []uint64
 	// ids tell the records without sequence number of that minute.
 	ids []uint64
-	// first is the first recorded change that is known, and want the row as that found it. What comes before it in a later
+	// first is the first recorded change that is known, and want the row as that found it. A change before it in a later
 	// command is new.
 	first   mark
 	firstID uint64 // if it has no sequence number
@@ -35,10 +35,10 @@ type known struct {
 	start uint64
 	// holes are where records are or were missing.
 	holes []hole
-	swept value.Value // if a sweep removed the row, the digest of what it was
+	swept value.Value // if a sweep removed the row, the digest of its content
 }
 
-// hole is a place at which records of a row are missing: what comes after from left the row as have, and what
+// hole is a place at which records of a row are missing: the change after from left the row as have, and the one
 // is at to found it as want. Where both are the same nothing is known to be missing.
 type hole struct {
 	from, to   mark
@@ -52,23 +52,23 @@ const (
 	nearTo
 )
 
-// link is what a record says of its row.
+// link is the part of a record about its row.
 type link struct {
 	mark
 	id       uint64 // of a record without sequence number
-	old, new digest // without what weir derives
+	old, new digest // without derived values
 	kind     linkKind
 	note     byte // by the arrangement
 	kept     bool // a history is made of the row's changes
 	moved    bool // a migration has made or moved the row
 }
 
-// linkKind is what a record is: a change in a stream, or one of the rows of an export.
+// linkKind is the kind of a record: a change in a stream, or one of the rows of an export.
 type linkKind uint8
 
 const (
 	aChange linkKind = iota
-	aNet             // of an incremental export: what several changes come to
+	aNet             // of an incremental export: the sum of several changes
 	aRow             // of a full export, at its time; without an image, it lacks the row
 	aBare            // of a data file without manifest: its time is not known
 	aTwin            // a record that is there once more
@@ -77,7 +77,7 @@ const (
 // minute is how far the time of an export and the times of streams may be apart, in µs.
 const minute = 60e6
 
-// outcome is what a record does to its row.
+// outcome is the effect of a record on its row.
 type outcome uint8
 
 const (
@@ -88,7 +88,7 @@ const (
 	removal // of the row, or of a row that was removed before
 )
 
-// verdict is what becomes of a record.
+// verdict is the decision about a record.
 type verdict struct {
 	outcome outcome
 	applied bool   // it changes its row
@@ -96,7 +96,7 @@ type verdict struct {
 	gap     string // why it does not follow from the row, "" if it does
 }
 
-// decideLink says what becomes of a record where the row is now. Afterwards k is what is known once the row is written.
+// decideLink decides about a record where the row is now. Afterwards k is the known state once the row is written.
 func (k *known) decideLink(l link, now digest) verdict {
 	switch l.kind {
 	case aTwin:
@@ -185,7 +185,7 @@ func (k *known) startMoment(l link, now digest) {
 	k.flags &^= apart
 }
 
-// place is where a change is among what is known.
+// place is where a change is among the known ones.
 type place uint8
 
 const (
@@ -222,7 +222,7 @@ func (k *known) placeOf(l *link, now digest) place {
 	return isNext
 }
 
-// newestTime is that of what is newest.
+// newestTime is that of the newest change.
 func (k *known) newestTime() int64 { return max(k.seen.time, k.at) }
 
 // besideExport is place where the row is as an export has it.
@@ -293,7 +293,7 @@ func (k *known) noteWritten(l link, now digest) {
 	*k = next
 }
 
-// boundMinute bounds what is kept of a minute, and adds the id of a record without sequence number.
+// boundMinute bounds the records that are kept of a minute, and adds the id of a record without sequence number.
 func (k *known) boundMinute(l link) {
 	if l.position.IsZero() && l.kind == aChange {
 		k.ids = append(k.ids, l.id)
@@ -337,7 +337,7 @@ func (k *known) fillHole(l link, missing bool) bool {
 			h.noteMove(l)
 		case new == h.want && from >= 0:
 			if h.want, h.to, h.near = old, l.mark, h.near&^nearTo; l.kind == aNet {
-				h.want = h.have // what an incremental export has is all that happened before, in its window
+				h.want = h.have // an incremental export has all that happened before, in its window
 			}
 			h.noteMove(l)
 		case edge, l.kind == aNet:
@@ -365,9 +365,9 @@ func (k *known) closeHoles(l link) (closed bool) {
 	return closed
 }
 
-// noteExportChange takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known, where the row
-// of an export was that: it made this row; or it is the first of a stream, and its time is not behind the export's. If it comes again it is
-// not compared with the export.
+// noteExportChange takes a change that made the row of an export, or follows from it. With begins, the change is the first that is known,
+// where the row of an export was that: it made this row; or it is the first of a stream, and its time is not behind the export's. If it
+// comes again it is not compared with the export.
 func (k *known) noteExportChange(l link, begins bool) {
 	if begins && k.flags&byExport != 0 {
 		k.first, k.firstID, k.want, k.flags = l.mark, l.id, l.old.shortDigest(), k.flags&^byExport
@@ -376,8 +376,8 @@ func (k *known) noteExportChange(l link, begins bool) {
 	k.fillHole(l, true)
 }
 
-// trimHoles ends the holes before the row of an export at a change that made it or follows from it. They may reach beyond the change: the row may
-// have been as the export has it more than once.
+// trimHoles ends the holes before the row of an export at a change that made it or follows from it. They may reach beyond the change: the
+// row may have been as the export has it more than once.
 func (k *known) trimHoles(l link) {
 	for i := range k.holes {
 		if h := &k.holes[i]; h.near&nearTo != 0 && h.have == h.want && l.compare(h.to) <= 0 && l.compare(h.from) > 0 {
@@ -449,7 +449,7 @@ func (k *known) extendKnown(l link) verdict {
 	return v
 }
 
-// holeTo is the hole between what is known and a mark.
+// holeTo is the hole between the known changes and a mark.
 func (k *known) holeTo(to mark, now, want digest) hole {
 	h := hole{from: k.seen, to: to, have: now.shortDigest(), want: want.shortDigest()}
 	if k.flags&ofExport != 0 && k.at >= k.seen.time {
@@ -458,12 +458,12 @@ func (k *known) holeTo(to mark, now, want digest) hole {
 	return h
 }
 
-// decideExport says what becomes of a row of an export. Outside a minute around its time, time decides. Within it, the row is
+// decideExport decides about a row of an export. Outside a minute around its time, time decides. Within it, the row is
 // one of the images that the row had or has, or something is missing and the newest is right.
 func (k *known) decideExport(l link, now digest) (v verdict) {
 	none := digest{}
 	lacks := l.kind == aRow && l.new == none
-	// Exports know their times. What is known to a minute is when the changes of a stream were made.
+	// Exports know their times. Changes of a stream know theirs to a minute.
 	near := k.seen != mark{} && max(l.time-k.seen.time, k.seen.time-l.time) <= minute
 	switch {
 	case !k.ever && lacks, k.ever && l.kind == aBare, lacks && k.newestTime() == 0:

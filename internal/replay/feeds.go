@@ -35,7 +35,7 @@ func (r *Replay) End(ctx context.Context) error {
 	return r.writeAll(ctx, []store.Write{owntable.SetReplayed(r.Model.Tables[0].Name, owntable.Replayed{Fed: r.Feeds.newest})})
 }
 
-// checkFeedOrder takes a change that a feed sends, or whose row subscribes. It is an error if it is older than what an earlier command
+// checkFeedOrder takes a change that a feed sends, or whose row subscribes. It is an error if it is older than one that an earlier command
 // has sent, since nothing says who followed then. Within a second the order of records with sequence numbers is free.
 func (r *Replay) checkFeedOrder(e *entry) error {
 	if r.Feeds == nil || e.Record.Export || e.Record.Time.IsZero() || !e.applied {

@@ -43,7 +43,7 @@ func (s *sending) queueWrite(w store.Write, e *entry) {
 	s.of = append(s.of, e)
 }
 
-// dropRefused takes out what was decided on a row of which the store rejected an earlier
+// dropRefused takes out the decisions on a row of which the store rejected an earlier
 // write. The mark of a removal would say that everything before it had happened.
 func (s *sending) dropRefused() {
 	kept := sending{s.writes[:0], s.of[:0]}
@@ -57,7 +57,7 @@ func (s *sending) dropRefused() {
 	*s = kept
 }
 
-// addEntry decides what an entry writes.
+// addEntry decides the write of an entry.
 func (f *flight) addEntry(ctx context.Context, e *entry) error {
 	if e.Bad != nil {
 		return nil
@@ -123,7 +123,7 @@ func (f *flight) sendAll(ctx context.Context) error {
 
 // sendWrites writes the rows that are due and notes for each entry whether it was. A refused
 // condition means that the row has seen this record, or a newer one. After an error the caller
-// stops; what was written is skipped when the file is replayed again.
+// stops; records that were written are skipped when the file is replayed again.
 func (f *flight) sendWrites(ctx context.Context, s *sending) error {
 	s.dropRefused()
 	if len(s.writes) == 0 {

@@ -16,7 +16,7 @@ import (
 var ErrForgotten = errors.New("removals were forgotten")
 
 // Forget deletes the marks of all removals in the model's tables that were recorded up to a time, and returns how many. They
-// are what keeps a removed row from coming back when its recording is replayed again. So from then on a recorded
+// are the marks that keep a removed row from coming back when its recording is replayed again. So from then on a recorded
 // change up to that time is refused, with ErrForgotten, if its row does not exist. The tables say so before the first
 // mark goes: after a crash, call it again.
 //

@@ -68,7 +68,7 @@ func (r *Replay) stillMissing(ctx context.Context, some []deadletter.Letter, ope
 	return nil
 }
 
-// putHistories puts the entries of histories that come from records which changed no row: they came late, or an export had what
+// putHistories puts the entries of histories that come from records which changed no row: they came late, or an export had the row that
 // they made. An entry that is there stays, so telling twice changes nothing.
 func (r *Replay) putHistories(ctx context.Context, told []*entry) error {
 	var changes []projections.Change

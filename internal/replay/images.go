@@ -7,7 +7,7 @@ import (
 	"weir/internal/store"
 )
 
-// Images returns what a record says of its row without derived attributes, as changes: what it is, that the old image is removed and
+// Images returns a record's images of its row without derived attributes, as changes: the row as it is, that the old image is removed and
 // that the new one is inserted, as far as there are such images. None is returned of a row that only weir writes, and of an entry that
 // cannot be used.
 func Images(m *model.Model, e *events.Entry, table string) (out []projections.Change) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Lacking is the full exports that say which rows their tables do not have: the newest of the command, or of a command before it
-// where this one brings something older. Rows go that are older than From: what is recorded within a minute of an export is in its
+// where this one brings something older. Rows go that are older than From: a record within a minute of an export is in its
 // command. Call it before CheckWindows.
 func (r *Replay) Lacking(ctx context.Context, a *Arrangement) (map[*model.Table]*events.Export, error) {
 	newest := map[*model.Table]*events.Export{}

@@ -90,14 +90,14 @@ const (
 // startKnown is known.start where the changes before that moment are known.
 const startKnown = 1<<64 - 1
 
-// What a row keeps of its history beside the mark is bounded.
+// A row's notes of its history beside the mark are bounded.
 const (
 	mostBefore = 16
 	mostIDs    = 256
 	mostHoles  = 8
 )
 
-// encodeMark is what a row has in owntable.SeenMark: the mark, and what else is known if there is more.
+// encodeMark is the value of owntable.SeenMark in a row: the mark, and the other known changes if there are more.
 func (k *known) encodeMark() []byte {
 	b := k.seen.append(make([]byte, 0, markBytes+8))
 	if k.flags == 0 && len(k.before)+len(k.ids)+len(k.holes) == 0 && k.first == k.seen && k.want == 0 {
@@ -159,7 +159,7 @@ func decodeKnown(text string) (k known, ok bool) {
 	return k, !d.bad
 }
 
-// knownOf reads what a row, or the mark of a removed row, says of the recorded changes.
+// knownOf reads the recorded changes that a row, or the mark of a removed row, notes.
 func knownOf(it value.Item) known {
 	k, ok := decodeKnown(it.Get(owntable.SeenMark).Text())
 	if !ok {

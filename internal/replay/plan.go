@@ -10,7 +10,7 @@ import (
 	"weir/internal/value"
 )
 
-// plan is what one entry writes: its row, or what is known of it (writes); or for a removal (removes) the mark
+// plan is the writes of one entry: its row, or the row's known changes (writes); or for a removal (removes) the mark
 // and, if the row exists, the removal itself.
 type plan struct {
 	writes, removes bool
@@ -23,8 +23,8 @@ func (e *entry) images() (old, image stripped) {
 	return stripDerived(e.table, e.Record.Old), stripDerived(e.table, e.Record.New)
 }
 
-// planEntry decides an entry by its images and by what the batch knows of its row, and
-// updates what the batch knows.
+// planEntry decides an entry by its images and by the batch's knowledge of its row, and
+// updates that knowledge.
 func (e *entry) planEntry(old, image stripped) (p plan) {
 	if image.ours || old.ours && image.row == nil {
 		return p
@@ -52,7 +52,7 @@ func (e *entry) planEntry(old, image stripped) (p plan) {
 		}
 		return p
 	case removal:
-		// The row keeps what was known of it: after a crash before the removal, the same decides again.
+		// The row keeps its known changes: after a crash before the removal, the same decides again.
 		if k := knownOf(e.now); e.now != nil && (k.flags&lacking != 0) != (l.kind == aRow || v.told) {
 			k.flags ^= lacking
 			p.before = &store.Write{Ref: e.ref, If: e.unseenCondition(), Ops: []store.Op{{Kind: store.Set, Attr: owntable.SeenMark, Value: k.value()}}, Origin: e.originOf()}
@@ -77,7 +77,7 @@ func (e *entry) planEntry(old, image stripped) (p plan) {
 	return p
 }
 
-// linkOf is what an entry says of its row, given the digests of its own images.
+// linkOf is an entry's link of its row, given the digests of its own images.
 func linkOf(e *events.Entry, old, new digest) link {
 	l := link{mark: markFrom(&e.Record), old: old, new: new, note: e.Note}
 	switch {
@@ -112,7 +112,7 @@ func (w *row) unseenCondition() store.Cond {
 	return store.Cond{{{Attr: key, Is: store.Exists}}, {store.AsRead(owntable.SeenMark, w.now.Get(owntable.SeenMark))}}
 }
 
-// sameNotes is the condition that owntable.Own is as it was read: what the application
+// sameNotes is the condition that owntable.Own is as it was read: the values that the application
 // wrote under the status that the row shows. The update replaces that attribute as a
 // whole, so a change made since would be lost.
 func (w *row) sameNotes() store.Cond {
@@ -122,7 +122,7 @@ func (w *row) sameNotes() store.Cond {
 	return store.Cond{{store.AsRead(owntable.Own, w.now.Get(owntable.Own))}}
 }
 
-// originOf is what the stream shall say of the write: the time and position of the recorded change,
+// originOf is the origin that the stream shall give the write: the time and position of the recorded change,
 // and whether TTL made it.
 func (e *entry) originOf() *store.Origin {
 	r := &e.Record

@@ -22,18 +22,18 @@ import (
 )
 
 // Reduction decides records as Batch does, but row by row: it sorts the records of a window by
-// their rows, on disk if need be, reduces each row's changes to what became of the row, and sorts
-// what these come to by target. So each row is read and written once for the window, and each
+// their rows, on disk if need be, reduces each row's changes to the row's first and last state, and sorts
+// their amounts by target. So each row is read and written once for the window, and each
 // target's ledger once, whatever the window's size; nothing is written before Settle.
 //
-// That is enough where what a row contributes is decided by what the application wrote into
+// That is enough where the contribution of a row is decided by the application's attributes in
 // it: f(new) − f(old) of all changes of a row, summed, is f(last) − f(first). So the caller
 // must not reduce for a model in which a derivation, or the test of an entity, reads a derived
 // value, or needs more of a change than its sums. It belongs to one goroutine, but for Prepare.
 type Reduction struct {
 	r    *Replay
 	load store.Load
-	most int // bytes of memory of what is sorted first
+	most int // bytes of memory of the records that are sorted first
 	// Odd, if set, is asked about each row whether its changes need to be applied one by one.
 	Odd func(store.Ref) bool
 	// Telling is called with true before letters about gaps are written, and with false after.
@@ -42,8 +42,8 @@ type Reduction struct {
 	entities map[*model.Entity]uint64
 
 	records *sorter.Sorter // by row
-	rows    *sorter.Sorter // what became of them
-	sums    *sorter.Sorter // what their changes add, by target
+	rows    *sorter.Sorter // their outcome
+	sums    *sorter.Sorter // the amounts that their changes add, by target
 	tables  map[string]bool
 	files   []string // that records are in
 	buf     []byte
@@ -52,14 +52,14 @@ type Reduction struct {
 	folding parallel.Beside // adds to sums
 }
 
-// chain is what became of one row.
+// chain is the changes of one row.
 type chain struct {
 	row
 	entity *model.Entity
 	there  bool         // it is a row
 	image  []byte       // without derived attributes, in stored form
 	lost   bool         // image is an older one, because a record that follows has the same or a newer one
-	shows  []value.Attr // what it shows, or would go on to show
+	shows  []value.Attr // the values that it shows, or would go on to show
 	gone   string       // the mark of its last removal
 	moved  bool         // a migration has made or moved the row
 	writes bool         // it was written or removed, or more is known of it
@@ -67,8 +67,8 @@ type chain struct {
 	gaps   []gapAt
 
 	exist bool          // whether the load has it
-	was   *model.Entity // what the load has
-	// What the load has, without derived attributes.
+	was   *model.Entity // the load's row
+	// The load's row, without derived attributes.
 	first       []byte
 	firstEntity *model.Entity
 }
@@ -81,10 +81,10 @@ type gapAt struct {
 	mark         mark
 }
 
-// Shares of the memory. What is sorted later is smaller.
+// Shares of the memory. Records that are sorted later are smaller.
 const rowsShare = 4
 
-// NewReduction returns a Reduction for a replay into a load. What it sorts takes about most bytes
+// NewReduction returns a Reduction for a replay into a load. Its sorters take about most bytes
 // of memory, and half as much again; the rest is in files of the load.
 func NewReduction(r *Replay, load store.Load, most int) *Reduction {
 	x := &Reduction{
@@ -107,7 +107,7 @@ func (x *Reduction) clearState() {
 	x.tables, x.files, x.done = map[string]bool{}, nil, nil
 }
 
-// Close forgets what was not settled. The Reduction may be used again.
+// Close forgets the rows that were not settled. The Reduction may be used again.
 func (x *Reduction) Close() error {
 	err := errors.Join(x.records.Close(), x.rows.Close(), x.sums.Close())
 	x.clearState()
@@ -123,7 +123,7 @@ type Prepared struct {
 	entries []prepared
 	table   string
 	buf     []byte
-	changes []projections.Change // of rows that count for something: what each is
+	changes []projections.Change // of rows that count for something: their entities
 	// Odd says that some record is not for a Reduction.
 	Odd bool
 }
@@ -150,7 +150,7 @@ func (s span) empty() bool { return s.from == s.to }
 
 func (p *Prepared) bytesOf(s span) []byte { return p.buf[s.from:s.to] }
 
-// mostStored is how large an image may be. The store's own limit is on the whole row, with what
+// mostStored is how large an image may be. The store's own limit is on the whole row, with the attributes that
 // it shows.
 const mostStored = store.MaxItemBytes / 4
 
@@ -171,8 +171,8 @@ func (x *Reduction) Prepare(entries []events.Entry, table string) *Prepared {
 }
 
 // prepareRecord reports whether a record is one for a Reduction. It is not if Odd says so, or if its row
-// may be too large for the store: such a record needs what Batch does, with its
-// dead letters. What it appends to the batch's buffer stays there in any case.
+// may be too large for the store: such a record needs the steps of Batch, with its
+// dead letters. The bytes that it appends to the batch's buffer stay there in any case.
 func (x *Reduction) prepareRecord(p *Prepared, e *prepared, entry *events.Entry) (ok bool) {
 	if entry.Bad != nil {
 		return true
@@ -245,7 +245,7 @@ func (x *Reduction) Add(ctx context.Context, p *Prepared) error {
 	return nil
 }
 
-// reduceRows reads the records row by row, and sorts what became of the rows and what they add. After
+// reduceRows reads the records row by row, and sorts the outcome of the rows and their additions. After
 // an error that wraps store.ErrLoading nothing may be settled.
 func (x *Reduction) reduceRows(ctx context.Context) error {
 	in, err := x.records.Sorted()
@@ -343,13 +343,13 @@ func (x *Reduction) takeBlock(ctx context.Context, b *block, before *chain) (*ch
 			return nil, err
 		}
 	}
-	return c, x.load.Stage(ctx) // it need not keep what was read
+	return c, x.load.Stage(ctx) // it need not keep the records that were read
 }
 
 // openBlock reads the rows of a block, but for the one before it.
 // A row that a sweep has removed ends the bulk (store.ErrLoading): only a live replay tells it from a gap. So does one that
 // may have been removed and forgotten. Images are copies,
-// as blocks share their memory with what is read next.
+// as blocks share their memory with the next one.
 func (x *Reduction) openBlock(ctx context.Context, b *block, before *chain) (chains []*chain, err error) {
 	last := ""
 	if before != nil {
@@ -395,8 +395,8 @@ func (x *Reduction) openBlock(ctx context.Context, b *block, before *chain) (cha
 	return chains, nil
 }
 
-// decideRecord decides a record, counts it, and notes what it does to its row.
-// The order of calls for one row is that of the recordings. The store is not asked: c has what the row was before.
+// decideRecord decides a record, counts it, and notes its effect on its row.
+// The order of calls for one row is that of the recordings. The store is not asked: c has the row's former state.
 func (x *Reduction) decideRecord(c *chain, r *record) error {
 	r.moved = c.moved
 	if r.note == noteLacking && c.there {
@@ -448,7 +448,7 @@ func (x *Reduction) entityOf(n uint64) *model.Entity {
 // foldAtOnce is how many rows are folded together.
 const foldAtOnce = 512
 
-// finishRow sorts in what became of a row, nil for none.
+// finishRow sorts in the outcome of a row, nil for none.
 func (x *Reduction) finishRow(c *chain) error {
 	if c == nil || !c.writes {
 		return nil
@@ -475,15 +475,15 @@ func (x *Reduction) finishRow(c *chain) error {
 
 func counts(e *model.Entity) bool { return e != nil && len(e.Sources) > 0 }
 
-// beginFold begins to sort in what the changes of rows that are done add to targets.
+// beginFold begins to sort in the amounts that the changes of finished rows add to targets.
 func (x *Reduction) beginFold() error {
 	done := x.done
 	x.done = make([]*chain, 0, foldAtOnce)
 	return x.folding.Go(func() error { return x.foldRows(done) })
 }
 
-// foldRows sorts in what the changes of rows add to targets.
-// Each row adds the difference between what it was before the window and what it is after it. A row that a derivation cannot
+// foldRows sorts in the amounts that the changes of rows add to targets.
+// Each row adds the difference between its state before the window and the one after it. A row that a derivation cannot
 // use ends the bulk (store.ErrLoading), since the dead letter about it has to name one record.
 func (x *Reduction) foldRows(done []*chain) error {
 	changes := make([]projections.Change, len(done))
@@ -533,19 +533,19 @@ func decodeImage(stored []byte) (value.Item, error) {
 	return item, err
 }
 
-// Settled is what the runner has to do about some rows that were settled.
+// Settled is the runner's work on some rows that were settled.
 type Settled struct {
 	Changes []projections.Change  // of rows that show something, or have claims on unique values
 	Sums    []*projections.Target // each with the amounts that its ledger gets
 }
 
-// settledAtOnce is how many rows are settled at a time. It bounds what is decoded.
+// settledAtOnce is how many rows are settled at a time. It bounds the decoded rows.
 const settledAtOnce = 1024
 
-// Settle writes what became of the rows into the load, some of them at a time, and stages them.
+// Settle writes the outcome of the rows into the load, some of them at a time, and stages them.
 // Before the first, admit is told of the tables of all. The sums of a target are handed over
-// together with what became of its row. After an error nothing may land. Close the Reduction when
-// what was settled has landed.
+// together with the outcome of its row. After an error nothing may land. Close the Reduction when
+// the settled rows have landed.
 func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) error, apply func(Settled) error) error {
 	if err := x.reduceRows(ctx); err != nil {
 		return err
@@ -576,7 +576,7 @@ func (x *Reduction) Settle(ctx context.Context, admit func(tables []string) erro
 }
 
 // settleRows writes some rows, and the marks of their removals.
-// Everything goes into the load, so a crash before it lands leaves nothing. What it returns has the rows in the order of
+// Everything goes into the load, so a crash before it lands leaves nothing. Its result has the rows in the order of
 // their names, with the images that the store had before the window.
 func (x *Reduction) settleRows(ctx context.Context, all []joined) (out Settled, err error) {
 	var marks []store.Write

@@ -30,7 +30,7 @@ import (
 // Replay writes records of one model. It belongs to one goroutine. Only one replay at a
 // time should write a table.
 //
-// Of two replays with the same records, the second notices what the first wrote
+// Of two replays with the same records, the second notices the writes of the first
 // meanwhile, but not that a row was made and removed between its read and its write;
 // that row's history then happens twice. Of two with different records of a row, one
 // may read the row before the other saves its removal, and insert it afterwards; the
@@ -38,11 +38,11 @@ import (
 type Replay struct {
 	Model  *model.Model
 	Store  store.Store
-	Runner *runner.Runner // stores what cannot be used as dead letters
+	Runner *runner.Runner // stores records that cannot be used as dead letters
 	// Names are the names of the tables in records. Entries are given to Batch
 	// under logical names; Retry reads records as they were kept, and translates them.
 	Names stage.Names
-	// Gap is called for each gap when it is found; what is missing may still come (Gaps). It may be nil.
+	// Gap is called for each gap when it is found; the missing records may still come (Gaps). It may be nil.
 	Gap func(Gap)
 	// Bad is called for each entry that becomes a dead letter, with the reason. It may
 	// be nil.
@@ -71,7 +71,7 @@ type Summary struct {
 	Applied int // changed a source row
 	Skipped int // seen before, written by another projector, or no change
 	Dead    int // cannot be used; is a dead letter
-	Gaps    int // found; what is missing may still come
+	Gaps    int // found; the missing records may still come
 	Lacking int // rows removed since a full export does not have them; they are no entries
 }
 
@@ -85,7 +85,7 @@ type Gap struct {
 	Reason string
 }
 
-// row is what a batch knows of one row: the row in the store, and then what the batch
+// row is a batch's knowledge of one row: the row in the store, and then the one that the batch
 // has made of it.
 type row struct {
 	name   string
@@ -215,7 +215,7 @@ func appendName(b []byte, table string, k store.Key) []byte {
 	return append(b, k.Sort.Text()...)
 }
 
-// loadRows reads rows, and for rows that do not exist the marks of their removal, and of what was forgotten of that.
+// loadRows reads rows, and for rows that do not exist the marks of their removal, and of forgotten ones.
 func (r *Replay) loadRows(ctx context.Context, rows []*row) error {
 	refs := make([]store.Ref, len(rows))
 	for i, w := range rows {
@@ -272,7 +272,7 @@ func (r *Replay) countOutcome(ctx context.Context, e *entry, table string) error
 	return nil
 }
 
-// addEntry counts an entry by what the arrangement notes of it, and by whether it changed its row.
+// addEntry counts an entry by the arrangement's notes of it, and by whether it changed its row.
 func (s *Summary) addEntry(note byte, applied bool) {
 	switch {
 	case note == noteLacking && !applied:

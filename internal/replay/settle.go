@@ -15,23 +15,23 @@ import (
 	"weir/internal/value"
 )
 
-// joined is a row with what is added to its ledger. One of the two may be missing.
+// joined is a row with the amounts that are added to its ledger. One of the two may be missing.
 type joined struct {
 	*chain
 	sum *sum
 }
 
-// join reads what became of rows beside what is added to targets, both in the order of names.
+// join reads the outcome of rows beside the amounts of targets, both in the order of names.
 type join struct {
 	x          *Reduction
 	rows, sums *sorter.Reader
 	row, add   pair
 }
 
-// pair is a name and what is next under it; the name is nil at the end.
+// pair is a name and its next value; the name is nil at the end.
 type pair struct{ name, val []byte }
 
-// readPair goes to the next pair. What it had is not valid any more.
+// readPair goes to the next pair. Its former bytes are not valid any more.
 func (p *pair) readPair(in *sorter.Reader) (err error) {
 	p.name, p.val, err = in.Next()
 	if errors.Is(err, io.EOF) {
@@ -40,7 +40,7 @@ func (p *pair) readPair(in *sorter.Reader) (err error) {
 	return err
 }
 
-// beginJoin begins to read what reduce has sorted.
+// beginJoin begins to read the files that reduce has sorted.
 func (x *Reduction) beginJoin() (*join, error) {
 	j := &join{x: x}
 	var err error
@@ -57,7 +57,7 @@ func (x *Reduction) beginJoin() (*join, error) {
 }
 
 // nextRows returns the next rows, at most so many, io.EOF after the last.
-// A row and the sum for it come together, in the order of names. Nothing is kept of what was returned.
+// A row and the sum for it come together, in the order of names. Nothing is kept of earlier results.
 func (j *join) nextRows(most int) (out []joined, err error) {
 	for len(out) < most && (j.row.name != nil || j.add.name != nil) {
 		var is joined
@@ -96,7 +96,7 @@ func (j *join) nextRows(most int) (out []joined, err error) {
 	return out, nil
 }
 
-// sum is what a target's changes come to.
+// sum is the sum of a target's changes.
 type sum struct {
 	target projections.Target
 	adds   []projections.Add
@@ -144,7 +144,7 @@ func (s *sum) splitSteps() {
 	}
 }
 
-// errTorn means that a scratch file does not hold what was written there.
+// errTorn means that a scratch file does not hold the bytes that were written there.
 var errTorn = errors.New("what was sorted cannot be read again")
 
 // record is a record as it is sorted.
@@ -196,7 +196,7 @@ func decodeRecord(b []byte) (r record, err error) {
 // existed is the flag of a row that the load has.
 const existed = 1
 
-// appendChain appends what became of a row. Its image comes last.
+// appendChain appends the outcome of a row. Its image comes last.
 func (x *Reduction) appendChain(b []byte, c *chain) []byte {
 	var flags byte
 	if c.exist {
@@ -215,7 +215,7 @@ func (x *Reduction) appendChain(b []byte, c *chain) []byte {
 	return append(b, c.image...)
 }
 
-// decodeChain reads what became of a row, into memory of its own.
+// decodeChain reads the outcome of a row, into memory of its own.
 func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
 	d := reading{b: bytes.Clone(b)}
 	c := &chain{row: row{ref: ref, table: x.r.Model.Table(ref.Table)}, writes: true}
@@ -243,13 +243,13 @@ func (x *Reduction) decodeChain(ref store.Ref, b []byte) (*chain, error) {
 	return c, nil
 }
 
-// reading reads what was appended. bad says that it was not all there; what is read then is 0.
+// reading reads appended bytes. bad says that they were not all there; later reads give 0.
 type reading struct {
 	b   []byte
 	bad bool
 }
 
-// bytes takes the next n bytes, and zeros if they are not there, at most as many as a mark has: what is
+// bytes takes the next n bytes, and zeros if they are not there, at most as many as a mark has: a value that is
 // read after that is not used, because bad is set.
 func (d *reading) bytes(n int) []byte {
 	if n < 0 || n > len(d.b) {

@@ -18,7 +18,7 @@ type stripped struct {
 	ours   bool
 }
 
-// stripDerived removes from an image what weir derives. A flag given as a boolean becomes the
+// stripDerived removes derived attributes from an image. A flag given as a boolean becomes the
 // string that the table holds.
 func stripDerived(t *model.Table, image value.Item) stripped {
 	if image == nil {
@@ -48,15 +48,15 @@ func isDerived(e *model.Entity, name string) bool {
 }
 
 // dressRow makes the row to write from the image. now is the row in the store. The new row
-// has its mark, and what the store has derived for the row; or, if nothing was
-// counted yet, what an uncounted row shows.
+// has its mark, and the attributes that the store has derived for the row; or, if nothing was
+// counted yet, those of an uncounted row.
 func (s stripped) dressRow(now value.Item, mark value.Value) value.Item {
 	shows := append(carriedAttributes(s.entity, now), value.Attr{Name: owntable.SeenMark, Value: mark})
 	return projections.KeepStatuses(s.entity, s.row, now).With(shows...)
 }
 
-// carriedAttributes is what a row goes on to show when it is written as a row of an entity: the
-// attributes of the row as it is, now, that are not for the recording to write. What a row follows no more is not
+// carriedAttributes is the attributes that a row goes on to show when it is written as a row of an entity: the
+// attributes of the row as it is, now, that are not for the recording to write. A value that a row follows no more is not
 // carried: a new value would be written on a row that is none of weir's.
 func carriedAttributes(e *model.Entity, now []value.Attr) []value.Attr {
 	var attrs []value.Attr
@@ -74,7 +74,7 @@ func carriedAttributes(e *model.Entity, now []value.Attr) []value.Attr {
 	return attrs
 }
 
-// marksOther reports whether an attribute is what weir notes of one that follows, and rows of the entity do not follow with it.
+// marksOther reports whether an attribute is weir's note of one that follows, and rows of the entity do not follow with it.
 func marksOther(e *model.Entity, name string, now []value.Attr) bool {
 	markOf := strings.TrimPrefix(owntable.FollowsAttr(""), owntable.FollowVersion(""))
 	version := strings.TrimSuffix(name, markOf)

@@ -12,8 +12,8 @@ import (
 
 // BeforeSweep must be called with removals of rows whose TTL has expired, before they
 // are sent to the store. For a row that a replay wrote it saves the row's mark, as a
-// recorded removal does, and a digest of what the row was. So recorded changes that the
-// row has seen do not bring it back, and later ones follow from what it was. It also
+// recorded removal does, and a digest of the row's content. So recorded changes that the
+// row has seen do not bring it back, and later ones follow from that content. It also
 // adds to each removal the condition that no replay writes the row meanwhile. A crash
 // afterwards leaves marks of rows that still exist; these have no effect.
 func BeforeSweep(ctx context.Context, s store.Store, tables map[string]*model.Table, removals []store.Write) error {

@@ -73,7 +73,7 @@ func (r *Replay) CheckForms(ctx context.Context, a *Arrangement) error {
 	return nil
 }
 
-// CheckWindows keeps a letter for each table of which nothing is known between what was replayed before and the window of an
+// CheckWindows keeps a letter for each table of which nothing is known between earlier replays and the window of an
 // incremental export, deletes letters about times that are covered now, and notes up to when tables are known, and their newest full
 // exports. Call it when everything is written, before Gaps.
 func (r *Replay) CheckWindows(ctx context.Context, a *Arrangement) error {
@@ -112,7 +112,7 @@ func (r *Replay) isWindow(d *deadletter.Letter) bool {
 	return slices.ContainsFunc(r.Model.Tables, func(t *model.Table) bool { _, _, is := windowOf(d, t); return is })
 }
 
-// coverLetter deletes the letter about a time that is covered, or keeps one about what is left of it.
+// coverLetter deletes the letter about a time that is covered, or keeps one about the rest of it.
 func (r *Replay) coverLetter(ctx context.Context, d *deadletter.Letter, t *model.Table, from, to int64, some []covered) error {
 	at := from
 	for _, c := range some {

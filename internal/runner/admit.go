@@ -21,7 +21,7 @@ func (r *Runner) Start(ctx context.Context) error {
 	return r.Catalog.Start(ctx, r.noteSwitchedStream)
 }
 
-// StreamOff says that the stream of a table is off, and what helps; it is nil while the stream is on. open says whether a
+// StreamOff says that the stream of a table is off, and the remedy; it is nil while the stream is on. open says whether a
 // shard of the stream gets records. See catalog.Off.
 func (r *Runner) StreamOff(ctx context.Context, table string, open bool) (off, err error) {
 	if r.Catalog == nil {
@@ -30,7 +30,7 @@ func (r *Runner) StreamOff(ctx context.Context, table string, open bool) (off, e
 	return r.Catalog.StreamOff(ctx, table, open)
 }
 
-// Admit reads the model's catalog and decides whether what was received from the streams of
+// Admit reads the model's catalog and decides whether records that were received from the streams of
 // these tables before the call may be applied. Call it once for each batch,
 // apply nothing of the batch after an error, which wraps catalog.ErrRefused if this
 // program is not the right one, and give the batch the catalog that it returns.
@@ -38,7 +38,7 @@ func (r *Runner) Admit(ctx context.Context, tables []string) (owntable.CatalogRo
 	return r.askCatalog(ctx, catalog.Batch{Tables: tables})
 }
 
-// AdmitEvent is Admit for what a function received of one table, from the stream with a label.
+// AdmitEvent is Admit for the records of one table that a function received, from the stream with a label.
 func (r *Runner) AdmitEvent(ctx context.Context, table, label string) (owntable.CatalogRow, error) {
 	return r.askCatalog(ctx, catalog.Batch{Tables: []string{table}, Labels: map[string]string{table: label}})
 }
@@ -52,7 +52,7 @@ func (r *Runner) askCatalog(ctx context.Context, b catalog.Batch) (owntable.Cata
 	return r.Catalog.Admit(ctx, b, r.noteSwitchedStream)
 }
 
-// TablePin returns what the catalog has of a table, which is nothing if the runner has no catalog.
+// TablePin returns the catalog's entry of a table, which is nothing if the runner has no catalog.
 func (r *Runner) TablePin(ctx context.Context, table string) (owntable.Pin, error) {
 	if r.Catalog == nil {
 		return owntable.Pin{}, nil
@@ -67,7 +67,7 @@ func (r *Runner) noteSwitchedStream(ctx context.Context, s catalog.Switch) error
 	return err
 }
 
-// SwitchedGap is the dead letter of a stream that was switched off and on, or lacks what another
+// SwitchedGap is the dead letter of a stream that was switched off and on, or lacks records that another
 // model has removed. It is the same whenever it is made.
 func SwitchedGap(r *Runner, s catalog.Switch) deadletter.Letter {
 	if s.Passed {

@@ -16,10 +16,10 @@ import (
 	"weir/internal/value"
 )
 
-// What package build does with single rows and targets is here, because it is what a batch
+// The work of package build with single rows and targets is here, because it is that of a batch
 // does with them: the same transactions, parking and publishing.
 
-// ReadRow is a source row that a builder has read, and what it adds to a target.
+// ReadRow is a source row that a builder has read, and the amounts that it adds to a target.
 type ReadRow struct {
 	Source  store.Ref
 	Key     value.Item // its key attributes
@@ -29,13 +29,13 @@ type ReadRow struct {
 	Audit int64
 }
 
-// ReadTarget is what a builder puts for one target.
+// ReadTarget is a builder's puts for one target.
 type ReadTarget struct {
 	Target store.Ref
 	Rows   []ReadRow
 }
 
-// GroupByTransaction groups what is put for ledgers into transactions. Targets of few rows share one: each
+// GroupByTransaction groups puts for ledgers into transactions. Targets of few rows share one: each
 // write of a transaction costs units, also that of the fence.
 func GroupByTransaction(targets []ReadTarget) (out [][]ReadTarget) {
 	writes, size := 0, 0
@@ -53,7 +53,7 @@ func GroupByTransaction(targets []ReadTarget) (out [][]ReadTarget) {
 	return out
 }
 
-// Put is what it took to put a piece.
+// Put is the cost of the put of a piece.
 type Put struct {
 	Tries int // transactions that were tried in vain
 }
@@ -93,7 +93,7 @@ func (r *Runner) PutRowsInto(ctx context.Context, target store.Ref, rows []ReadR
 	return w.contributeInto(ctx, target, r.contributionsOf(target, rows), guard, into)
 }
 
-// contributionsOf returns what rows that a builder has read contribute to a target.
+// contributionsOf returns the contributions to a target of rows that a builder has read.
 func (r *Runner) contributionsOf(target store.Ref, rows []ReadRow) (cs []counted) {
 	for _, row := range rows {
 		cs = append(cs, counted{
@@ -110,7 +110,7 @@ func (row ReadRow) Differs(m contribution.Mark) bool {
 	return differs
 }
 
-// decideStep returns what a builder does with a row it has read, beside the mark that it read
+// decideStep returns the builder's step for a row it has read, beside the mark that it read
 // before: put it, or correct it in an audit. It is false if the mark has changed since the
 // audit read it; then a consumer has already counted a newer row, and the row is read again.
 func (row ReadRow) decideStep(m contribution.Mark) (contribution.Step, bool) {
@@ -127,8 +127,8 @@ func (row ReadRow) decideStep(m contribution.Mark) (contribution.Step, bool) {
 const showTries = 20
 
 // ShowBuilt makes a target show the ledger of a generation, and its statuses. A dead letter says
-// what the ledger holds that cannot be shown, also while the target does not exist, as it does of
-// what the stream counted. It reads the target and its ledger once, unless others write them.
+// the values in the ledger that cannot be shown, also while the target does not exist, as it does of
+// the amounts of the stream. It reads the target and its ledger once, unless others write them.
 func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.Ref, e *model.Entity) error {
 	in := r.ForGeneration(b)
 	ledger := owntable.Ledger(in.Model.Name, target)
@@ -190,7 +190,7 @@ func (r *Runner) ShowBuilt(ctx context.Context, b owntable.Build, target store.R
 // An operator's command sees the model as a batch does: the runners of all generations that
 // count, each with dead letters and notes under a name of its own.
 
-// allGenerations returns the runners of what counts, this one first. It sees the catalog as it is.
+// allGenerations returns the runners of the generations that count, this one first. It sees the catalog as it is.
 func (r *Runner) allGenerations(ctx context.Context) ([]*Runner, error) {
 	if r.Catalog == nil || r.base > 0 {
 		return []*Runner{r}, nil
@@ -219,7 +219,7 @@ func (r *Runner) replacingBuild(target store.Ref) (b owntable.Build, ok bool) {
 }
 
 // ForgetReplaced deletes the dead letters that wait for ledgers which builds have replaced.
-// It may be interrupted: what was forgotten stays so, and the next call goes on.
+// It may be interrupted: forgotten rows stay so, and the next call goes on.
 func (r *Runner) ForgetReplaced(ctx context.Context) (forgotten int, err error) {
 	all, err := r.allGenerations(ctx)
 	if err != nil {

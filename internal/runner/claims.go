@@ -12,7 +12,7 @@ import (
 )
 
 // freeClaims deletes the claims on unique values that rows of the batch have no more. A command that deletes
-// a row, or gives it another value, does so itself, so this is for what TTL and other programs do.
+// a row, or gives it another value, does so itself, so this is for the writes of TTL and other programs.
 // A row that has the value again keeps its claim. A stream without old images does not tell the value: then a claim
 // stays.
 func (w *Work) freeClaims(ctx context.Context) error {

@@ -51,7 +51,7 @@ func (r *Runner) ForGeneration(b owntable.Build) *Runner {
 	return &in
 }
 
-// Offer returns what changes, which are in stream order, offer to tallies of one entity.
+// Offer returns the offers of changes, which are in stream order, to tallies of one entity.
 // counts leaves out changes. An Offer does no I/O.
 type Offer func(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered
 
@@ -72,7 +72,7 @@ func (r *Runner) withVersion(ledger value.Item) value.Item {
 	return value.Item(owntable.LedgerRow(ledger).WithVersion(r.base))
 }
 
-// Generation is a part of a batch's work: what it asks of one generation.
+// Generation is a part of a batch's work: that for one generation.
 type Generation struct {
 	*Work  // with the runner of the generation (ForGeneration)
 	Entity *model.Entity
@@ -80,7 +80,7 @@ type Generation struct {
 	all    *Work // of the batch
 }
 
-// Generations returns what a batch asks of the generations of its view.
+// Generations returns the batch's work for the generations of its view.
 // It is an error, and the batch is not acknowledged, if this program cannot count in one of them.
 func (w *Work) Generations() (out []*Generation, err error) {
 	for _, b := range w.View.Builds.Counting() {
@@ -132,7 +132,7 @@ func (g *Generation) KeepPositioned(targets []*projections.Target) (any bool) {
 	return any
 }
 
-// Tallies returns the tallies that count in the generation. What is pending is pending for
+// Tallies returns the tallies that count in the generation. A tally that is pending is pending for
 // another one if rows show this.
 func (g *Generation) Tallies() []*model.Tally {
 	if g.Build.State.IsShown() {
@@ -218,7 +218,7 @@ func (g *Generation) countTallies(ctx context.Context, offer Offer) error {
 	return g.showTargets(ctx, map[*projections.Target]value.Item{})
 }
 
-// countPlaced counts by position what a batch adds to targets that are recomputed then.
+// countPlaced counts by position the amounts that a batch adds to targets that are recomputed then.
 func (g *Generation) countPlaced(ctx context.Context) error {
 	w := *g.Work
 	w.Gathered = &projections.Gathered{}
@@ -235,7 +235,7 @@ func (g *Generation) countPlaced(ctx context.Context) error {
 }
 
 // noteRecomputed trims the ledgers of targets that are recomputed then, and makes their dead
-// letters say what cannot be shown.
+// letters say which values cannot be shown.
 func (g *Generation) noteRecomputed(ctx context.Context, offers []projections.Offered) error {
 	if !slices.ContainsFunc(g.Entity.Values, func(t *model.Tally) bool { return t.Max > 0 }) {
 		return nil // it can show all that they count
@@ -324,7 +324,7 @@ func (w *Work) showTargets(ctx context.Context, ledgers map[*projections.Target]
 }
 
 // noteTargets reads the ledgers of all targets of the batch, and makes dead letters say
-// what they hold that cannot be shown.
+// the values in them that cannot be shown.
 func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]value.Item) error {
 	refs := make([]store.Ref, len(w.Targets))
 	for i, t := range w.Targets {
@@ -343,12 +343,12 @@ func (w *Work) noteTargets(ctx context.Context, ledgers map[*projections.Target]
 	return nil
 }
 
-// Into returns the writes that add steps to what a target has instead of a ledger. They
+// Into returns the writes that add steps to the rows that a target has instead of a ledger. They
 // change it on condition that it is as it was read. steps are as many as contributions, and
 // those that were made before are empty.
 type Into func(ctx context.Context, steps []contribution.Step) ([]store.Write, error)
 
-// CountOffers counts offers. into gives for a target what counts there, and how many
+// CountOffers counts offers. into gives for a target the ledger that counts there, and how many
 // contributions may be counted at a time; a nil into is for ledgers.
 func (g *Generation) CountOffers(ctx context.Context, offers []projections.Offered, into func(target store.Ref) (Into, int)) error {
 	for i := range offers {
@@ -359,7 +359,7 @@ func (g *Generation) CountOffers(ctx context.Context, offers []projections.Offer
 	return nil
 }
 
-// countOffered counts what a batch offers to a target.
+// countOffered counts a batch's offers to a target.
 func (w *Work) countOffered(ctx context.Context, o *projections.Offered, into func(target store.Ref) (Into, int)) error {
 	var cs []counted
 	for _, offer := range o.Offers {
@@ -377,7 +377,7 @@ func (w *Work) countOffered(ctx context.Context, o *projections.Offered, into fu
 }
 
 // contributeInto counts contributions to one target, in its ledger or where into says: as many at a
-// time as into says, and fewer if one transaction does not hold what they change.
+// time as into says, and fewer if one transaction does not hold their writes.
 func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, into func(target store.Ref) (Into, int)) error {
 	if into == nil {
 		return w.countContributions(ctx, target, cs, guard)
@@ -399,7 +399,7 @@ func (w *Work) contributeInto(ctx context.Context, target store.Ref, cs []counte
 }
 
 // contributeElsewhere counts contributions in one transaction.
-// The marks and what into adds change in one transaction, so a contribution is counted once,
+// The marks and the ledger of into change in one transaction, so a contribution is counted once,
 // however often this is called.
 func (w *Work) contributeElsewhere(ctx context.Context, cs []counted, guard []store.Write, into Into) error {
 	var last error
@@ -426,14 +426,14 @@ func (w *Work) contributeElsewhere(ctx context.Context, cs []counted, guard []st
 	return last
 }
 
-// counted is what a source row contributes to a target, and how that is decided.
+// counted is the contribution of a source row to a target, and how that is decided.
 type counted struct {
 	target  store.Ref
 	source  store.Ref
 	key     value.Item
 	amounts []value.Attr
 	step    func(contribution.Mark) (contribution.Step, bool)
-	letter  deadletter.Letter // what is kept if the ledger refuses it
+	letter  deadletter.Letter // the letter that is kept if the ledger refuses it
 	change  int               // of the batch; -1 for none
 }
 
@@ -452,7 +452,7 @@ func (w *Work) countContributions(ctx context.Context, target store.Ref, cs []co
 }
 
 // markedAtOnce returns how many of the first of some rows one transaction counts with their marks, at least one, and
-// how many writes and bytes these are. row returns what it counts: a key and amounts.
+// how many writes and bytes these are. row returns its counts: a key and amounts.
 func markedAtOnce(rows int, row func(i int) (key value.Item, amounts []value.Attr)) (n, writes, size int) {
 	const rest = 1 << 10 // bounds the bytes of a mark besides its key and amounts
 	for ; n < rows; n++ {
@@ -467,7 +467,7 @@ func markedAtOnce(rows int, row func(i int) (key value.Item, amounts []value.Att
 }
 
 // markedWrites is how many writes of a transaction a mark takes whose row adds amounts. Values that
-// the row had before are further ones; what is too much is counted in halves.
+// the row had before are further ones; an amount that is too much is counted in halves.
 func markedWrites(amounts []value.Attr) int { return 1 + owntable.CountHeld(amounts) }
 
 // countOnce counts contributions in one transaction, target by target in their order, and
@@ -501,7 +501,7 @@ func (w *Work) countOnce(ctx context.Context, cs []counted, guard []store.Write,
 const contributeTries = 20
 
 // contributeSome counts contributions in one transaction, or keeps them as dead letters.
-// What is too large for one expression is counted in halves, each in a transaction with its marks: after a crash between
+// A step that is too large for one expression is counted in halves, each in a transaction with its marks: after a crash between
 // them the same contributions, delivered again, count the other half alone. After contributeTries the last
 // conflict is the error, and the batch comes again.
 func (w *Work) contributeSome(ctx context.Context, target store.Ref, cs []counted, guard []store.Write) error {
@@ -594,7 +594,7 @@ func totalSteps(steps []contribution.Step) []value.Attr {
 }
 
 // passContributions keeps contributions as dead letters. Their
-// marks say that they were made: ledger and letters together hold what the marks say.
+// marks say that they were made: ledger and letters together hold the amounts of the marks.
 func (w *Work) passContributions(ctx context.Context, target store.Ref, cs []counted, guard []store.Write, reason string) error {
 	for len(cs) > 0 {
 		some := cs[:min(passMarked, len(cs))]

@@ -17,15 +17,15 @@ import (
 // their number in the ledger. Whatever counts in a ledger changes both in one transaction: the
 // values on condition that they are as they were read, the ledger on its own conditions. So all that is
 // true of a ledger is true of its values: an effect counts once, by the ledger's positions, by marks
-// beside it, or by contribution; what a letter has is in neither; and the ledger's version rises when a
+// beside it, or by contribution; amounts of a letter are in neither; and the ledger's version rises when a
 // value changes. A crash leaves both as they were, or both changed.
 
-// spreading is what amounts for a ledger come to.
+// spreading is the work of amounts for a ledger.
 type spreading struct {
 	ledger  store.Ref
 	amounts []value.Attr
-	adds    []value.Attr        // what the ledger adds
-	values  []store.Write       // what its values do, in the same transaction
+	adds    []value.Attr        // the amounts that the ledger adds
+	values  []store.Write       // the writes of its values, in the same transaction
 	read    []owntable.ValueRow // that these depend on
 }
 
@@ -36,7 +36,7 @@ func (r *Runner) spreadLedger(ctx context.Context, ledger store.Ref, amounts []v
 	return all[0], err
 }
 
-// spreadAll reads the values that amounts are for, and sets what their ledgers add and the writes
+// spreadAll reads the values that amounts are for, and sets the additions of their ledgers and the writes
 // of these values. Amounts without values stay as they are, and nothing is read for them.
 func (r *Runner) spreadAll(ctx context.Context, all []spreading) error {
 	var refs []store.Ref
@@ -62,7 +62,7 @@ func (r *Runner) spreadAll(ctx context.Context, all []spreading) error {
 	return nil
 }
 
-// decideAmounts decides what amounts come to, by the rows of their values in the same order.
+// decideAmounts decides on the amounts, by the rows of their values in the same order.
 func (s *spreading) decideAmounts(rows []value.Item) error {
 	if len(rows) == 0 {
 		s.adds = s.amounts
@@ -100,7 +100,7 @@ func (r *Runner) isMoved(ctx context.Context, was spreading) (bool, error) {
 	return !slices.EqualFunc(was.read, now.read, func(a, b owntable.ValueRow) bool { return a.Same(&b) }), nil
 }
 
-// counting is what a batch counts by position in one ledger, at a time.
+// counting is the part of a batch that is counted by position in one ledger, at a time.
 type counting struct {
 	target projections.Target
 	total  []value.Attr

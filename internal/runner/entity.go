@@ -13,7 +13,7 @@ import (
 )
 
 // An application may make another thing's row of a target at any time, with attributes of the same
-// names. What is shown on a row must then not be written there, although it was decided before.
+// names. A value that is shown on a row must then not be written there, although it was decided before.
 
 // IsOf returns the condition that a row exists and passes an entity's where, as far as a store can
 // ask for that. AsItWas has the rest.
@@ -81,7 +81,7 @@ func isDecidedByKey(t *model.Test) bool {
 // a value must not be takes three.
 const mostAsked = 20
 
-// asksTerm reports whether a store is asked a term: it has no instants, orders only what is below a value, and
+// asksTerm reports whether a store is asked a term: it has no instants, orders only values below a value, and
 // takes few values.
 func asksTerm(term *value.Term) bool {
 	switch term.Op {

@@ -29,7 +29,7 @@ type Fix interface {
 	Correct(ctx context.Context, r *Runner, floor events.Position) (done, differs bool, err error)
 }
 
-// FixPhase orders fixes. A fix may rely on what the fixes of earlier stages
+// FixPhase orders fixes. A fix may rely on the effects of fixes of earlier stages
 // have written.
 type FixPhase int
 
@@ -38,7 +38,7 @@ const (
 	PhaseValues    FixPhase = iota // values that rows follow
 	PhaseRows                      // rows that weir makes
 	PhaseLinks                     // which values rows follow
-	PhaseFollowers                 // what rows show of the values that they follow
+	PhaseFollowers                 // the values that rows show of those that they follow
 	Stages                         // the number of stages
 )
 

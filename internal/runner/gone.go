@@ -12,13 +12,13 @@ import (
 	"weir/internal/value"
 )
 
-// A ledger outlives its target: what counts for the row may stay, and the row may come back.
+// A ledger outlives its target: counts for the row may stay, and the row may come back.
 // An empty ledger of a row that is gone says only which records were counted, so TTL deletes
 // it when no such record can come again. Its target is looked at in the transaction that sets
 // this, and a row that comes back takes it back, so the ledger of a row that exists stays, with
 // the version that the row shows.
 
-// headLife is how long is kept what says only which records were counted: the empty ledger of
+// headLife is how long rows are kept that only say which records were counted: the empty ledger of
 // a row that is gone, the empty root of a set, the counter of a list to which nothing is sent.
 // No record that was counted there may come again later (MaxPending).
 const headLife = MaxPending + 24*time.Hour
@@ -42,8 +42,8 @@ func (r *Runner) ExpireLedgers(ctx context.Context, targets []store.Ref, ledgers
 	return nil
 }
 
-// expireLedger is ExpireLedgers for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may end
-// before it comes here itself, so a ledger with another version is looked at again.
+// expireLedger is ExpireLedgers for one target. Another worker that recomputes the target meanwhile raises the ledger's version, and may
+// end before it comes here itself, so a ledger with another version is looked at again.
 func (r *Runner) expireLedger(ctx context.Context, target store.Ref, ledger owntable.LedgerRow) error {
 	at := owntable.Ledger(r.Model.Name, target)
 	for range store.MaxRounds {

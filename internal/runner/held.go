@@ -12,11 +12,11 @@ import (
 	"weir/internal/value"
 )
 
-// Some kinds keep one row of our own table for what a source row says: a fact, a subscriber.
+// Some kinds keep one row of our own table for the report of a source row: a fact, a subscriber.
 // It carries the position of the newest change that said it, or took it back. In a
 // generation it also names its source row. A builder puts such a row only where there is
-// none, not even one that takes it back, so nothing older than a change replaces what the
-// change said.
+// none, not even one that takes it back, so nothing older than a change replaces the report that the
+// change made.
 
 // DerivedRow is a row of our own table that a source row leads to, in a generation.
 type DerivedRow struct {

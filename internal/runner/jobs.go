@@ -152,7 +152,7 @@ func (j *Jobs) RunStep(ctx context.Context) (left bool, err error) {
 	return j.left, err
 }
 
-// IsMidway reports whether a round has begun and is not at its end: until then nothing is known of what stands still.
+// IsMidway reports whether a round has begun and is not at its end: until then it is not known which jobs stand still.
 func (j *Jobs) IsMidway() bool { return j.after != nil }
 
 // stepSome does one step of each job of a page. A job's row says how far it is, so a step that a

@@ -23,13 +23,13 @@ type Kind interface {
 	// Begin returns the kind's part of a batch, before any change of it is folded. It
 	// does no I/O.
 	Begin(m *model.Model, g *projections.Gathered) Part
-	// Orders returns what knows where the order of changes of different rows matters to
+	// Orders returns the decider where the order of changes of different rows matters to
 	// the kind, or nil if it matters nowhere in the model.
 	Orders(m *model.Model) Order
-	// Documents returns what a change asks of the search indexes, which is written after
+	// Documents returns the documents of a change, which are written after
 	// the rows of its event. Documents is pure.
 	Documents(m *model.Model, c *projections.Change) []search.Document
-	// Limits notes what a row, the new image of c, would lead to and never could: it
+	// Limits notes effects of a row, the new image of c, that could never be derived: it
 	// exceeds a limit of the store or of an index. Limits is pure.
 	Limits(x *projections.Limits, c *projections.Change, from projections.Origin)
 	// Shows reports whether Show makes rows of the entity show all that is derived on
@@ -40,7 +40,7 @@ type Kind interface {
 	Show(ctx context.Context, r *Runner, target store.Ref) error
 	// Letters returns the kinds of dead letters that Retry applies again.
 	Letters() []deadletter.Kind
-	// Retry applies again what a dead letter keeps. The runner deletes the letter then, unless something was
+	// Retry applies again the change of a dead letter. The runner deletes the letter then, unless something was
 	// refused, and so kept, once more.
 	Retry(ctx context.Context, r *Runner, d *deadletter.Letter) (kept bool, err error)
 	// Lists returns which rows of our own table are lists of the kind that may become jobs, by
@@ -50,29 +50,29 @@ type Kind interface {
 	Serve(ctx context.Context, r *Runner, job *owntable.Job, rows []value.Item, last bool) error
 	// DerivedRows returns the rows of our own table that a row, the new image of c, leads to in a
 	// generation, whose runner is r, as a builder puts them. name is the name of the build.
-	// faults takes in what cannot use the row, and may be nil. Holds is pure otherwise.
+	// faults takes in the derivations that cannot use the row, and may be nil. Holds is pure otherwise.
 	DerivedRows(r *Runner, name string, c *projections.Change, faults *projections.Faults) []DerivedRow
 	// Audit compares such a row with the one that its source row leads to, nil for none. It
 	// returns the write that puts it right, on condition that the row has not changed since
 	// it was read; empty if there is nothing to do. mine is false if the row is another
 	// kind's.
 	Audit(ctx context.Context, r *Runner, have value.Item, want *DerivedRow) (w store.Write, mine bool, err error)
-	// Fixes returns what a row leads to that is made in place, and what such a row may be wrong in: all that a builder
+	// Fixes returns the derived rows of a row that are made in place, and those that such a row may be wrong in: all that a builder
 	// has to compare. A row of the application is the new image of c; of a row of our own table, c has nothing else. Fixes
 	// is pure.
 	Fixes(m *model.Model, c *projections.Change) []Fix
 }
 
-// Part is what one batch asks of a kind. Fold is pure and is called for each change, in
+// Part is the work of one batch for a kind. Fold is pure and is called for each change, in
 // the order of the stream. The other methods do the work, each for all kinds in the order
 // of the list before the next begins. After an error the batch is applied again from the
 // beginning, so repeating any of them must be safe.
 type Part interface {
-	// Fold takes in what the i-th change of the batch asks for.
+	// Fold takes in the work of the i-th change of the batch.
 	Fold(i int, c *projections.Change)
-	// Record keeps what later steps of any kind read from our own table.
+	// Record keeps the rows that later steps of any kind read from our own table.
 	Record(ctx context.Context, w *Work) error
-	// Apply writes what the batch asks for.
+	// Apply writes the work of the batch.
 	Apply(ctx context.Context, w *Work) error
 	// Mend puts right rows that other writers have touched.
 	Mend(ctx context.Context, w *Work) error
@@ -103,7 +103,7 @@ func (Base) Documents(*model.Model, *projections.Change) []search.Document { ret
 // Limits notes nothing.
 func (Base) Limits(*projections.Limits, *projections.Change, projections.Origin) {}
 
-// Shows returns false: the runner shows what ledgers hold.
+// Shows returns false: the runner shows the values of ledgers.
 func (Base) Shows(*model.Entity) bool { return false }
 
 // Show is never called, because Shows returns false.

@@ -15,7 +15,7 @@ import (
 // Orders says where the order of changes of different rows matters to any of some kinds.
 type Orders []Order
 
-// Orders returns what knows where the order of changes matters in the runner's model, at
+// Orders returns the decider where the order of changes matters in the runner's model, at
 // the beginning of a run of changes. It is empty if the order matters nowhere.
 func (r *Runner) Orders() (out Orders) {
 	for _, k := range r.Kinds {

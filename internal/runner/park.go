@@ -19,7 +19,7 @@ import (
 
 // A ledger that refuses an addition keeps its steps as dead letters with their amounts. One transaction keeps the letters and moves the
 // ledger's position past the steps, so none is lost or kept twice. Others go on: a sum is the same in any order. A row that refuses
-// what its ledger says has one letter, which its ledger names (unshown.go); the ledger goes on counting.
+// values of its ledger has one letter, which its ledger names (unshown.go); the ledger goes on counting.
 
 // passAtOnce is the most dead letters in a transaction. They have no rows besides their heads, of 85 KB at most, so
 // they and a ledger stay below store.MaxTransactBytes.
@@ -102,7 +102,7 @@ func (w *Work) KeptBy(t *projections.Target) {
 	}
 }
 
-// RetryLetter applies a dead letter again, and settles it. Package replay retries what a replay could not use.
+// RetryLetter applies a dead letter again, and settles it. Package replay retries records that a replay could not use.
 func (r *Runner) RetryLetter(ctx context.Context, id string) error {
 	r, d, err := r.findLetter(ctx, id)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *Runner) DiscardLetter(ctx context.Context, id string) error {
 		return r.Letters().Forget(ctx, &d)
 	}
 	var with []store.Write
-	if d.Kind == deadletter.Publish { // what is refused from now on is said again
+	if d.Kind == deadletter.Publish { // a later refusal is said again
 		with = append(with, owntable.ForgetLack(owntable.LacksAll, owntable.Ledger(r.Model.Name, d.Row)))
 	}
 	return store.Wrap(r.Letters().Remove(ctx, &d, with...), "discarding %s", id)
@@ -190,7 +190,7 @@ func (r *Runner) addKept(ctx context.Context, d *deadletter.Letter) error {
 	}
 }
 
-// ShowLedger is show of a target that may refuse what its ledger says.
+// ShowLedger is show of a target that may refuse the values of its ledger.
 func (r *Runner) ShowLedger(ctx context.Context, target store.Ref) error {
 	if err := r.publishLedger(ctx, target); !errors.Is(err, store.ErrRefused) {
 		return err
@@ -217,7 +217,7 @@ func (r *Runner) publishLedger(ctx context.Context, target store.Ref) error {
 }
 
 // showRead is show of a target and its ledger as they were read together.
-// The write is conditional on what was read. If the row has changed since, it is shown by what it is now (reclaim), so a later
+// The write is conditional on the row that was read. If the row has changed since, it is shown as it is now (reclaim), so a later
 // value is never replaced by an earlier one. ErrRefused says that the row has no room.
 func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger value.Item) error {
 	e := r.publishedEntity(target)
@@ -247,7 +247,7 @@ func (r *Runner) showRead(ctx context.Context, target store.Ref, row, ledger val
 }
 
 // showWrite does a write that shows a ledger, as it was read, on its target. ErrRefused says that the row has no room. moved says
-// that another writer had changed the row before, so that the row was shown by what it is now (reclaim).
+// that another writer had changed the row before, so that the row was shown as it is now (reclaim).
 func (r *Runner) showWrite(ctx context.Context, target store.Ref, e *model.Entity, wr store.Write, ledger value.Item) (moved bool, err error) {
 	wr.Return = true
 	out, err := r.showOn(ctx, []store.Write{wr}, []*model.Entity{e})
@@ -269,7 +269,7 @@ func (r *Runner) RetryFix(ctx context.Context, d *deadletter.Letter, f Fix) (ref
 	switch {
 	case errors.Is(err, store.ErrRefused), errors.Is(err, search.ErrRefused):
 		return true, nil
-	case errors.As(err, &unfixable): // what is there is not ours
+	case errors.As(err, &unfixable): // the row that is there is not ours
 		return false, nil
 	}
 	return false, err

@@ -135,7 +135,7 @@ func (w *Work) readFrontier(ctx context.Context) error {
 	return err
 }
 
-// Looked is what ledgers were like before the frontier of a shard was read. The zero Looked is
+// Looked is the state of ledgers before the frontier of a shard was read. The zero Looked is
 // of no ledger.
 type Looked struct {
 	// Idle says that the changes ask for nothing, so that to apply them does nothing.
@@ -166,7 +166,7 @@ func (r *Runner) ReadPrunedLedgers(ctx context.Context, changes []projections.Ch
 	return out, err
 }
 
-// lookFirst looks at those ledgers of targets that are probably pruned, and leaves out what they
+// lookFirst looks at those ledgers of targets that are probably pruned, and leaves out amounts that they
 // have counted. It returns the targets that have steps left.
 func (w *Work) lookFirst(ctx context.Context, targets []*projections.Target, ledgers map[*projections.Target]value.Item) (left []*projections.Target, err error) {
 	var refs []store.Ref

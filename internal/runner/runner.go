@@ -5,28 +5,28 @@
 // A batch writes all its effects first and its position last. If a batch is interrupted
 // at any point, the whole batch is applied again, and repeating any step is safe. The
 // file of each kind of step explains why: here tallies.go (ledgers), moves.go
-// (migrations) and park.go (what the store refused), and the apply files of each kind.
+// (migrations) and park.go (changes that the store refused), and the apply files of each kind.
 //
 // The way of a batch, in the order to read it:
 //
-//   - admit.go, views.go: the batch is admitted by the model's catalog, which says what is being
-//     built and what is live.
-//   - runner.go, kind.go, order.go: Fold asks each kind what the changes come to (pure), and gathers it by
+//   - admit.go, views.go: the batch is admitted by the model's catalog, which says which derivations are being
+//     built and which are live.
+//   - runner.go, kind.go, order.go: Fold asks each kind for its work on the changes (pure), and gathers it by
 //     target; then each kind applies its part.
 //   - tallies.go, distinct.go, summary.go, unshown.go: a target's ledger is written, on condition that
-//     it did not count these records before, and then what the row shows of it.
-//   - park.go: what a ledger refuses is kept with its amounts, and retried.
-//   - letters.go: what could not be used is kept whole, as a dead letter (package deadletter).
+//     it did not count these records before, and then the values that the row shows of it.
+//   - park.go: amounts that a ledger refuses are kept, and retried.
+//   - letters.go: a change that could not be used is kept whole, as a dead letter (package deadletter).
 //
 // When all that is done, the caller has the documents written (package document), and saves its position.
 //
 // Beside the way of a batch:
 //
-//   - contribute.go, built.go: what package build needs while ledgers are built.
-//   - fix.go: what a build of rows in place asks.
+//   - contribute.go, built.go: the needs of package build while ledgers are built.
+//   - fix.go: the needs of a build of rows in place.
 //   - text.go: how rows and values are named for people.
 //   - jobs.go, held.go, moves.go: lists longer than a batch, rows of our table for a source row, migrations.
-//   - prune.go, gone.go, claims.go: what removes rows that nothing needs any more.
+//   - prune.go, gone.go, claims.go: the removal of rows that nothing needs any more.
 //
 // A Runner may be used by several goroutines.
 package runner
@@ -84,7 +84,7 @@ type Runner struct {
 	// store lead to the same calls.
 	Alone bool
 
-	// catalog is by what a batch or an operator's command sees the model, nil if nothing is
+	// catalog is the view of the model for a batch or an operator's command, nil if nothing is
 	// pending: see views.go.
 	catalog *owntable.CatalogRow
 	// In the runner of a generation: when marks of nothing expire, the version before the
@@ -119,13 +119,13 @@ type Batch struct {
 	Read     time.Time // when it was read, by the runner's Mono; zero if its age does not matter
 	// View is by which builds the batch is applied; nil if the batch was not admitted.
 	View *View
-	// Looked is what is known of its ledgers already.
+	// Looked is the known state of its ledgers.
 	Looked Looked
 	// DeadAt has the changes that are dead letters already, when documents are written: see Result.
 	DeadAt []events.Position
 }
 
-// Counts says what became of records. Each record is in exactly one count: Applied if it
+// Counts counts the outcome of records. Each record is in exactly one count: Applied if it
 // changed something derived, Skipped if it asked for nothing, Dead if some of it could
 // not be applied and is stored as a dead letter.
 type Counts struct {
@@ -139,7 +139,7 @@ func (c *Counts) Add(d Counts) {
 	c.Dead += d.Dead
 }
 
-// Result is what became of records, in all and by derivation.
+// Result is the outcome of records, in all and by derivation.
 type Result struct {
 	Counts
 	// By has the records that asked something of a derivation, by its name: Applied, or Dead if that is kept as a
@@ -199,7 +199,7 @@ func (r *Runner) ApplyRows(ctx context.Context, b Batch) (n Result, err error) {
 }
 
 // applyGathered applies changes that can be gathered into one write for each target.
-// Record comes before Apply for all kinds, and Mend after it, so a kind may rely on what others
+// Record comes before Apply for all kinds, and Mend after it, so a kind may rely on rows that others
 // have stored. After an error the batch is applied again as a whole.
 func (r *Runner) applyGathered(ctx context.Context, b Batch) (*Work, error) {
 	g, parts := Fold(r.Kinds, r.Model, b.Changes)
@@ -227,7 +227,7 @@ func (r *Runner) applyGathered(ctx context.Context, b Batch) (*Work, error) {
 	return w, w.keepFaults(ctx)
 }
 
-// Fold folds changes of one shard, which must be in stream order: it returns what they
+// Fold folds changes of one shard, which must be in stream order: it returns the work that they
 // ask for, and each kind's part of it. It does no I/O.
 func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projections.Gathered, []Part) {
 	g := projections.NewGathered(len(changes))
@@ -244,8 +244,8 @@ func Fold(kinds []Kind, m *model.Model, changes []projections.Change) (*projecti
 	return g, parts
 }
 
-// asksNothing reports whether changes, as they were folded, ask for nothing, as most of weir's own do that come back by the stream: to apply them
-// does nothing. It is pure.
+// asksNothing reports whether changes, as they were folded, ask for nothing, as most of weir's own do that come back by the stream: to
+// apply them does nothing. It is pure.
 func (r *Runner) asksNothing(changes []projections.Change, g *projections.Gathered) bool {
 	if slices.Contains(g.Touched, true) {
 		return false
@@ -262,7 +262,7 @@ func (r *Runner) asksNothing(changes []projections.Change, g *projections.Gather
 	return true
 }
 
-// DocumentsOf returns what a change asks of the search indexes.
+// DocumentsOf returns the documents of a change.
 func (r *Runner) DocumentsOf(c *projections.Change) (docs []search.Document) {
 	return seq.Flat(r.Kinds, func(k Kind) []search.Document { return k.Documents(r.Model, c) })
 }
@@ -280,7 +280,7 @@ func countChange(touched, kept bool) Counts {
 
 // Work is the state of one batch that is being applied. Kinds get it in Record, Apply and
 // Mend, one after the other in one goroutine, and keep nothing of it. After an error it is
-// thrown away: what it knows may not be what is stored.
+// thrown away: its knowledge may differ from the stored rows.
 type Work struct {
 	*Runner
 	Batch
@@ -307,7 +307,7 @@ func NewWork(r *Runner, b Batch, g *projections.Gathered) *Work {
 // IsKept reports whether something of the i-th change is kept as a dead letter.
 func (w *Work) IsKept(i int) bool { return w.kept[i] }
 
-// CountKept counts the i-th change as one of which something is kept as a dead letter: what it asks of the derivations, or
+// CountKept counts the i-th change as one of which a part is kept as a dead letter: its work for the derivations, or
 // all that it asks if none is named.
 func (w *Work) CountKept(i int, derivations ...string) {
 	w.kept[i] = true
@@ -323,7 +323,7 @@ func (w *Work) CountKept(i int, derivations ...string) {
 }
 
 // addResults adds each change to the result that to returns for it.
-// A change counts once, however many derivations ask for it; what a derivation lost counts as dead for it alone.
+// A change counts once, however many derivations ask for it; a change that a derivation lost counts as dead for it alone.
 func (w *Work) addResults(to func(i int) *Result) {
 	for i, touched := range w.Touched {
 		r := to(i)
@@ -406,7 +406,7 @@ const tombstoneLife = 48 * time.Hour
 
 // OwnRowExpiry returns when a row of our own table expires that is of no use once every older
 // change has arrived.
-// In a generation that is not verified, a builder may still hold what it read before.
+// In a generation that is not verified, a builder may still hold rows that it read before.
 func (r *Runner) OwnRowExpiry() value.Value {
 	return value.OfInt(r.Now().Add(max(tombstoneLife, r.markExpiry)).Unix())
 }

@@ -18,7 +18,7 @@ import (
 // its tombstone, and stays as long as one.
 //
 // A group that shows the latest of its rows, too, is recomputed as any such row is (package status): each recompute
-// raises the ledger's version, reads the facts after that, and shows them with what the ledger of this version says.
+// raises the ledger's version, reads the facts after that, and shows them with the values of the ledger of this version.
 
 // IsLapsed reports whether a row that weir makes has a time to live of its own that is over. Such a row is changed where it
 // stands, and is not made again: TTL may have deleted it.
@@ -29,8 +29,8 @@ func IsLapsed(r *Runner, p *projections.Put) bool {
 // showsNothing reports whether a write of publishWrite is none.
 func showsNothing(wr *store.Write) bool { return len(wr.Ops) == 0 && !wr.Delete }
 
-// summaryWrite makes the row of a group show what its ledger says: it makes the row, changes
-// it, or deletes it, unless the row shows something newer or weir did not write it. latest is what a recompute adds.
+// summaryWrite makes the row of a group show the values of its ledger: it makes the row, changes
+// it, or deletes it, unless the row shows something newer or weir did not write it. latest is the recomputed part.
 func (r *Runner) summaryWrite(target store.Ref, e *model.Entity, b value.Item, latest ...value.Attr) store.Write {
 	if r.hidden || r.IsPending(e.Group.Rows.Name) {
 		return store.Write{}

@@ -6,9 +6,9 @@ import (
 	"weir/internal/projections"
 )
 
-// ApplySums applies to ledgers, and to what targets show, what many changes come to: the sums of
+// ApplySums applies the amounts of many changes to ledgers, and to the values of targets: the sums of
 // targets, whose steps name no change, and of rows that show something, or have claims on
-// unique values, one change from what they were to what they are. Its store must be one that
+// unique values, one change from their old to their new ones. Its store must be one that
 // nothing else writes. The changes of the batch must not be empty.
 func (r *Runner) ApplySums(ctx context.Context, b Batch, sums []*projections.Target) error {
 	b, err := r.withView(ctx, b)

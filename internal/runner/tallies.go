@@ -13,7 +13,7 @@ import (
 	"weir/internal/value"
 )
 
-// CountTallies adds each target's steps to its ledger, and then publishes what the ledgers
+// CountTallies adds each target's steps to its ledger, and then publishes the values that the ledgers
 // say. For each shard, the ledger holds the position up to which it has counted, in the
 // same row and the same write as the accumulators. So a step counts once, however often
 // it is delivered. A crash between the two writes leaves a ledger that is ahead of its
@@ -243,7 +243,7 @@ func (w *Work) publishLedgers(ctx context.Context, ledgers map[*projections.Targ
 	return w.ExpireLedgers(ctx, gone, empty)
 }
 
-// noteRefusal notes that the row of a target refuses what its ledger says, nil that it does not.
+// noteRefusal notes that the row of a target refuses the values of its ledger, nil that it does not.
 func (w *Work) noteRefusal(ctx context.Context, t *projections.Target, ledgers map[*projections.Target]value.Item, why error) (err error) {
 	if why != nil {
 		w.KeptBy(t)
@@ -254,7 +254,7 @@ func (w *Work) noteRefusal(ctx context.Context, t *projections.Target, ledgers m
 
 // reclaimRow publishes on a row with a version that weir never gave it, for example a row
 // that was made as a copy of another row. No version of its own ledger might ever be
-// above that one. The ledger is read after the row, so it is not behind what another
+// above that one. The ledger is read after the row, so it is not behind the values that another
 // worker published there meanwhile. It may also be ahead of b, the ledger that the caller
 // was to show.
 func (r *Runner) reclaimRow(ctx context.Context, target store.Ref, e *model.Entity, row, b value.Item) error {
@@ -302,7 +302,7 @@ func AlreadyShows(row value.Item, wr *store.Write) bool {
 	return !slices.ContainsFunc(wr.Ops, func(op store.Op) bool { return !value.Equal(row.Get(op.Attr), op.Value) })
 }
 
-// publishWrite is statement 2: it makes the target show what its ledger says, if the
+// publishWrite is statement 2: it makes the target show the values of its ledger, if the
 // target exists, is a row of the entity (IsOf, showOn) and shows nothing newer. If the target already
 // shows the same, the write changes nothing and leads to no stream record. The write has no Ops if the entity shows
 // nothing. A missing target is no failure: when the row is inserted, its own record leads

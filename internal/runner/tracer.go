@@ -9,7 +9,7 @@ type Tracer interface {
 	// calls end once, with the error of the work, and goes on with the error that end returns: the same one, which
 	// logs can tell the trace of (measures.Traced).
 	Begin(ctx context.Context, s Span) (_ context.Context, end func(error) error)
-	// Applied notes what became of records in the span of the context. It returns the id of the span's trace, "" if
+	// Applied notes the outcome of records in the span of the context. It returns the id of the span's trace, "" if
 	// that is not kept.
 	Applied(ctx context.Context, n Result) (trace string)
 }
@@ -39,7 +39,7 @@ func (r *Runner) RunTraced(ctx context.Context, s Span, work func(context.Contex
 	return end(work(ctx))
 }
 
-// AppliedIn notes what became of records in the span of the context, and returns the id of its trace.
+// AppliedIn notes the outcome of records in the span of the context, and returns the id of its trace.
 func (r *Runner) AppliedIn(ctx context.Context, n Result) string {
 	if r.Tracer == nil {
 		return ""

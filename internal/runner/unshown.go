@@ -16,12 +16,12 @@ import (
 )
 
 // A derivation that cannot be shown stops no other one of its row. A distinct over its max is not
-// shown, nor a stage of a status over its max, while everything else on the row is. A dead letter says so for as long as that lasts: one for the tallies
-// of a row and one for its statuses. The ledger names the letter, and both change in one
+// shown, nor a stage of a status over its max, while everything else on the row is. A dead letter says so for as long as that lasts: one
+// for the tallies of a row and one for its statuses. The ledger names the letter, and both change in one
 // transaction under the ledger's version. So the next worker that counts or recomputes learns
 // from the ledger that the letter exists, and deletes it with its cause.
 
-// lack is what a target does not show, and the kind of dead letter that says so.
+// lack is a value that a target does not show, and the kind of dead letter that says so.
 type lack struct {
 	kind deadletter.Kind
 	note owntable.Lack
@@ -69,8 +69,8 @@ func (r *Runner) NoteComputed(ctx context.Context, target store.Ref, ledger valu
 	return ledger, err
 }
 
-// NoteShown makes the dead letter of a target say that its row refuses what its ledger says, nil for no letter. It returns the ledger as it is then.
-// If that has another version by now, who raised it says what it finds.
+// NoteShown makes the dead letter of a target say that its row refuses the values of its ledger, nil for no letter. It returns the ledger
+// as it is then. If that has another version by now, its raiser reports its own findings.
 func (r *Runner) NoteShown(ctx context.Context, target store.Ref, ledger value.Item, refused error) (value.Item, error) {
 	why := ""
 	if refused != nil {
@@ -106,19 +106,19 @@ func (r *Runner) writeLackLetter(ctx context.Context, what lack, ref, target sto
 	return value.Item(is.WithLack(what.note, noted, why)), true, err
 }
 
-// lackLetterWrites returns the writes of the dead letter that says what a target cannot show. They replace one with another reason.
+// lackLetterWrites returns the writes of the dead letter that lists values that a target cannot show. They replace one with another reason.
 func (r *Runner) lackLetterWrites(what lack, target store.Ref, why string) []store.Write {
 	ws := r.Letters().Keeping([]deadletter.Letter{{Kind: what.kind, Target: r.DescribeRow(target), Row: target, Reason: why}})
 	ws[0].If = nil
 	return ws
 }
 
-// letterID returns the id of the letter that says what a target cannot show.
+// letterID returns the id of the letter that lists values that a target cannot show.
 func (l lack) letterID(target store.Ref) string { return deadletter.ID(l.kind, target) }
 
 // settleGone deletes the dead letter about the statuses of a row that has none, as it is gone or of no
 // entity any more, and returns the ledger as it is then. The row is read after the ledger: if it is of an
-// entity with statuses again by then, what shows it raises the version and says what must be said.
+// entity with statuses again by then, the recompute that shows it raises the version and says it.
 func (r *Runner) settleGone(ctx context.Context, target store.Ref, ledger value.Item) (value.Item, error) {
 	ref := owntable.Ledger(r.Model.Name, target)
 	for range letterTries {
@@ -149,7 +149,7 @@ func (r *Runner) publishedEntity(target store.Ref) *model.Entity {
 // ErrStands says that only a correction of the data ends a dead letter, not a retry.
 var ErrStands = errors.New("correct the rows that the value comes of, and this goes by itself")
 
-// retryStale shows a target again. It deletes the dead letter if the target shows what it lacked, if it is gone,
+// retryStale shows a target again. It deletes the dead letter if the target shows the values that it lacked, if it is gone,
 // or if another letter has replaced this one.
 func (r *Runner) retryStale(ctx context.Context, d *deadletter.Letter, what lack) error {
 	ref := owntable.Ledger(r.Model.Name, d.Row)
@@ -185,7 +185,7 @@ func (r *Runner) UnshownLetters(ctx context.Context, of func(target store.Ref) b
 }
 
 // RetryUnshown shows the targets of such letters again, and deletes each letter whose cause is gone. A letter stays if its
-// cause does, or if its target changes meanwhile: the program that changes it says what it finds. before is called before
+// cause does, or if its target changes meanwhile: the program that changes it reports its own findings. before is called before
 // each letter, and its error ends the rest.
 func (r *Runner) RetryUnshown(ctx context.Context, ids []string, before func() error) error {
 	for _, id := range ids {

@@ -56,7 +56,7 @@ func (r *Runner) StillShows(ctx context.Context, e *model.Entity) error {
 
 // IsSettled reports whether a record of the batch was applied, or given up, before rows were built
 // in place: a build that was announced afterwards has compared these with their sources, or
-// will. Should the record come again, it must not write them: what followed may be missing for
+// will. Should the record come again, it must not write them: later changes may be missing for
 // good.
 func (w *Work) IsSettled(at events.Position) bool {
 	return slices.ContainsFunc(w.View.Builds.Counting(), func(b owntable.Build) bool {
@@ -83,12 +83,12 @@ func (r *Runner) ShownTallies(e *model.Entity) []*model.Tally {
 	return seq.Where(e.Values, func(t *model.Tally) bool { return !r.catalog.IsPending(t.Name) })
 }
 
-// IsPending reports whether a derivation is being built and what rows show is older or nothing.
+// IsPending reports whether a derivation is being built and its values in rows are older or missing.
 func (r *Runner) IsPending(derivation string) bool {
 	return r.catalog != nil && len(r.catalog.Builds) > 0 && r.catalog.IsPending(derivation)
 }
 
-// dropPending leaves out of the batch what it adds to tallies that are pending: these count
+// dropPending leaves out of the batch the amounts for tallies that are pending: these count
 // in the ledgers of their build only.
 func (w *Work) dropPending() {
 	if len(w.View.Builds) == 0 {

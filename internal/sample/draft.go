@@ -1,5 +1,5 @@
 // This file writes a model from rows of a table: a first one for a person to go on with. It tells entities apart by an
-// attribute that names their kind, or by the form of their keys; it reads templates of keys from what the rows of an entity
+// attribute that names their kind, or by the form of their keys; it reads templates of keys from the parts that the rows of an entity
 // have in common, and types from their values.
 
 package sample
@@ -97,7 +97,7 @@ type drafted struct {
 	others   []*entity // whose keys have nothing that tells them from those of entities
 }
 
-// form is what templates of the table's key have without names: two entities of one form cannot be in one model.
+// form is the templates of the table's key without names: two entities of one form cannot be in one model.
 func (e *entity) form() (out string) {
 	for _, t := range e.templates {
 		if t.table {
@@ -137,7 +137,7 @@ func (d *drafted) isKind(row value.Item) bool {
 	return v.Kind() == value.String && v.Text() != ""
 }
 
-// shape is the form of a row's key: what it begins with, if that looks like a constant, and of how many parts it is.
+// shape is the form of a row's key: its beginning, if that looks like a constant, and of how many parts it is.
 func (d *drafted) shape(row value.Item) string {
 	var out []string
 	for _, key := range []string{d.table.Key.Partition.Name, d.table.Key.Sort.Name} {
@@ -213,7 +213,7 @@ func (d *drafted) findKeys(e *entity) {
 	}
 }
 
-// findTemplate finds what the rows have in common in a key attribute. ok is false if it is not made of parts.
+// findTemplate finds the parts that the rows have in common in a key attribute. ok is false if it is not made of parts.
 func (e *entity) findTemplate(attr string, keys []store.KeyAttr) (t template, ok bool) {
 	t.attr = attr
 	first := parts(e.rows[0].Get(attr))
@@ -261,7 +261,7 @@ func camel(text string) string {
 	return strings.Join(words, "")
 }
 
-// field is the attribute that has, in all rows, what a part of a key has; "" for none. One that is a key itself comes last.
+// field is the attribute that has, in all rows, the text of a part of a key; "" for none. One that is a key itself comes last.
 func (e *entity) field(attr string, part int, keys []store.KeyAttr) string {
 	attrs := slices.Clone(e.rows[0])
 	slices.SortStableFunc(attrs, func(a, b value.Attr) int {
@@ -411,7 +411,7 @@ func draftKeyText(k store.KeySchema) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// attributes are the attributes of an entity's rows, but for keys that are made, the kind, and what weir writes.
+// attributes are the attributes of an entity's rows, but for keys that are made, the kind, and those that weir writes.
 func (d *drafted) attributes(e *entity) (out []string) {
 	var names []string
 	for _, row := range e.rows {

@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// wheres are the conditions of what is derived from rows of an entity, and searched.
+// wheres are the conditions of derivations from rows of an entity, and of searches.
 func (s *sample) wheres(e *model.Entity) (out [][]model.Test) {
 	for _, src := range e.Sources {
 		out = append(out, src.Where)

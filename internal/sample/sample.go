@@ -222,7 +222,7 @@ func (s *sample) value(e *model.Entity, name string, k, i int) value.Value {
 		typ = as
 	}
 	if as == model.TypeList && typ == as {
-		return value.OfList() // paths into it say nothing of what is in it
+		return value.OfList() // paths into it say nothing of its elements
 	}
 	words := s.words[f]
 	switch {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/store/embedded"
 )
 
-// Ahead is what one pass over a store will take, by what the store knows of its tables. DynamoDB counts rows and bytes about every
+// Ahead is the cost of one pass over a store, by the store's knowledge of its tables. DynamoDB counts rows and bytes about every
 // six hours; an embedded store counts none.
 type Ahead struct {
 	Rows  int64
@@ -21,11 +21,11 @@ type Ahead struct {
 	Free  int64  // bytes that its directory has
 }
 
-// diskPerByte is how much the temporary store takes for a byte of the tables, at most, with what is sorted beside it: a
+// diskPerByte is how much the temporary store takes for a byte of the tables, at most, with the sorted files beside it: a
 // million rows of the gallery, of 423 MB, took 891 MB.
 const diskPerByte = 2.5
 
-// Ahead says what one pass will take. It reads no row.
+// Ahead returns the cost of one pass. It reads no row.
 func (v *Verify) Ahead(ctx context.Context) (a Ahead, err error) {
 	tables := []string{owntable.TableName}
 	for _, t := range v.Model.Tables {
@@ -47,7 +47,7 @@ func (v *Verify) Ahead(ctx context.Context) (a Ahead, err error) {
 // ReadUnits returns the read units of a pass, by the documented rules: one for each 4 KB of a strong scan.
 func (a Ahead) ReadUnits() int64 { return (a.Bytes + store.ReadUnitBytes - 1) / store.ReadUnitBytes }
 
-// String says what the pass takes but for its price.
+// String is the cost of the pass but for its price.
 func (a Ahead) String() string {
 	return fmt.Sprintf("%d rows, %d read units, and %.2f GB in %s", a.Rows, a.ReadUnits(), gigabytes(a.Disk), a.Dir)
 }

@@ -29,7 +29,7 @@ import (
 	"weir/internal/value"
 )
 
-// Difference is a derived value that differs from what the source rows give. Its texts are
+// Difference is a derived value that differs from that of the source rows. Its texts are
 // for people, and stable: Row as runner.RowText writes it, Want and Have as runner.ValueText does.
 type Difference struct {
 	Derivation string `json:"derivation"`
@@ -71,9 +71,9 @@ type Verify struct {
 	Progress func(rows int)
 
 	Checked int       // derived values compared
-	Passing int       // what differed in the first pass of the last Twice, and not in the same way in the second
-	Unshown []Unshown // what the last Run found that cannot be computed or derived
-	// NotCompared is how many values rows keep of a row that is gone, by derivation, of which nothing else says what they were.
+	Passing int       // values that differed in the first pass of the last Twice, and not in the same way in the second
+	Unshown []Unshown // values of the last Run that cannot be computed or derived
+	// NotCompared is how many values rows keep of a row that is gone, by derivation, of which nothing else tells the value.
 	NotCompared map[string]int
 	// Missing has the targets that the last Run found missing, which is no difference.
 	Missing []projections.Missing
@@ -110,7 +110,7 @@ func (v *Verify) Run(ctx context.Context, yield func(Difference)) (err error) {
 	return v.compareSides(p.all, yield)
 }
 
-// rows reads what rows say.
+// rows reads the values of rows.
 type rows interface {
 	yieldRow(t *model.Table, row value.Item, give func(Said, string)) // of an application's table
 	yieldOwn(row value.Item, give func(Said, string))                 // of weir's own table
@@ -123,7 +123,7 @@ type pass struct {
 	engine  *Engine
 	catalog owntable.CatalogRow
 	left    map[*model.Entity][]string // on rows that weir makes, by retired derivations
-	all     *sorter.Sorter             // what rows of both stores say
+	all     *sorter.Sorter             // the values of rows of both stores
 }
 
 // beginPass begins a pass. End it.
@@ -148,11 +148,11 @@ func (v *Verify) beginPass(ctx context.Context) (*pass, error) {
 	return &pass{v, e, c, left, all}, nil
 }
 
-// removeFiles removes what the pass has made.
+// removeFiles removes the files of the pass.
 func (p *pass) removeFiles() error { return errors.Join(p.all.Close(), p.engine.Close()) }
 
-// deriveAndSort sorts what the rows of the store say, as is has them read, and what the engine derives from them. Each page of an application's
-// rows is given to use.
+// deriveAndSort sorts the values of the rows of the store, as is has them read, and those that the engine derives from them. Each page of
+// an application's rows is given to use.
 func (p *pass) deriveAndSort(ctx context.Context, is func(*reader) rows, use func(*model.Table, []value.Item) error) error {
 	read, r := 0, newReader(p.Model, p.catalog, p.Now(), false)
 	r.left = p.left
@@ -179,11 +179,11 @@ func (p *pass) deriveAndSort(ctx context.Context, is func(*reader) rows, use fun
 // noUse has no use for rows.
 func noUse(*model.Table, []value.Item) error { return nil }
 
-// Meanwhile is how long what is derived may take to follow what was written.
+// Meanwhile is how long derived values may take to follow a write.
 const Meanwhile = 5 * time.Second
 
 // Twice derives while others write and derive. If something differs, it derives once more
-// after Meanwhile, and yields what differs in the same way both times: that is no write that is
+// after Meanwhile, and yields values that differ in the same way both times: that is no write that is
 // still on its way. It compares at most so many differences, 0 for all; more reports that the
 // first time found others.
 func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (more bool, err error) {
@@ -211,7 +211,7 @@ func (v *Verify) Twice(ctx context.Context, most int, yield func(Difference)) (m
 	})
 }
 
-// scanRows adds what the rows of a store say, and gives the rows of the application's tables to use.
+// scanRows adds the values of the rows of a store, and gives the rows of the application's tables to use.
 func (v *Verify) scanRows(ctx context.Context, s store.Store, says rows, all *sorter.Sorter, use func(*model.Table, []value.Item) error) error {
 	var failed error
 	give := func(d Said, side string) {
@@ -241,10 +241,10 @@ func (v *Verify) scanRows(ctx context.Context, s store.Store, says rows, all *so
 	return failed
 }
 
-// noteRefused notes what the engine could not derive or show, and adds what rows therefore lack.
+// noteRefused notes values that the engine could not derive or show, and adds the values that rows therefore lack.
 func (p *pass) noteRefused(ctx context.Context, r *reader, says rows) error {
 	return p.engine.run.EachDeadLetter(ctx, func(d deadletter.Letter) error {
-		if d.Kind == deadletter.Record { // its row does not fit with what is derived on it
+		if d.Kind == deadletter.Record { // its row does not fit with the values that are derived on it
 			whole, err := p.engine.run.DeadByID(ctx, d.ID)
 			if err != nil {
 				return err
@@ -303,7 +303,7 @@ func explainLetter(d *deadletter.Letter) string {
 	return "cannot be shown: " + d.Reason
 }
 
-// What there is of a document that is as its row says, and of another.
+// The state of a document that is as its row says, and of another.
 const (
 	inIndex   = "in the index"
 	otherwise = "in the index with other content"
@@ -335,7 +335,7 @@ func (v *Verify) addIndexed(ctx context.Context, all *sorter.Sorter) error {
 	return nil
 }
 
-// addDocuments adds which documents rows lead to, and which of them the indexes have with other content. What no index can hold is
+// addDocuments adds the documents of rows, and those that the indexes have with other content. A document that no index can hold is
 // led to by no row.
 func (v *Verify) addDocuments(ctx context.Context, t *model.Table, rows []value.Item, all *sorter.Sorter) error {
 	if v.Index == nil {
@@ -387,18 +387,18 @@ func (v *Verify) documentSource(index, id string) (derivation, row string) {
 	return "search " + s.Name, row
 }
 
-// saidByIndex is what an index says of a document.
+// saidByIndex is an index's value of a document.
 func (v *Verify) saidByIndex(index, id, what string) Said {
 	derivation, row := v.documentSource(index, id)
 	return Said{derivation, row, "", what}
 }
 
-// addSaid adds what is said on a side. Of what one side says of one thing the last counts.
+// addSaid adds the values of a side. Of several values of one thing on one side the last counts.
 func addSaid(all *sorter.Sorter, d Said, side string) error {
 	return all.Add([]byte(strings.Join([]string{d.Derivation, ended.Replace(d.Row), ended.Replace(d.Part), side}, "\x00")), []byte(d.Value))
 }
 
-// ended keeps the ends of texts apart from what is in them.
+// ended keeps the ends of texts apart from their content.
 var ended, asWas = strings.NewReplacer("\x00", "\x01\x01", "\x01", "\x01\x02"), strings.NewReplacer("\x01\x01", "\x00", "\x01\x02", "\x01")
 
 // namedDifference is a difference as people read it.
@@ -425,7 +425,7 @@ func (v *Verify) namedDifference(derivation, row, part, want, have string) Diffe
 	return Difference{Derivation: derivation, Row: strings.TrimSpace(row + " " + part), Want: want, Have: have}
 }
 
-// describeEntry says whether a row is on the list of what it follows, by its place there.
+// describeEntry says whether a row is on the list of the value that it follows, by its place there.
 func describeEntry(place string) string {
 	if place == Nothing {
 		return "not on the list"
@@ -480,7 +480,7 @@ func (v *Verify) compareSides(all *sorter.Sorter, yield func(Difference)) error 
 	})
 }
 
-// eachSaid yields, in order, what is said of each thing, by side.
+// eachSaid yields, in order, the values of each thing, by side.
 func eachSaid(all *sorter.Sorter, yield func(d Said, said map[string]string)) error {
 	in, err := all.Sorted()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"weir/internal/value"
 )
 
-// Preview is what rows will show of a derivation when it is built.
+// Preview is the values that rows will show of a derivation when it is built.
 type Preview struct {
 	Derivation string    `json:"derivation"`
 	Rows       int64     `json:"rows"`           // rows, or lists of subscribers, that were compared
@@ -26,14 +26,14 @@ type Preview struct {
 	Some       []Example `json:"some,omitempty"` // of these, the first ones by their keys
 }
 
-// Example is what a row shows of a derivation, and what it will show, as verify prints values.
+// Example is a row's value of a derivation, and its future value, as verify prints values.
 type Example struct {
 	Row  string `json:"row"`
 	Is   string `json:"is"`
 	Will string `json:"will"`
 }
 
-// Preview derives everything again, and returns what rows will show of some derivations, by name, with at most so many
+// Preview derives everything again, and returns the values that rows will show of some derivations, by name, with at most so many
 // examples of each. Rows are read once.
 func (v *Verify) Preview(ctx context.Context, of []string, examples int) (out []Preview, err error) {
 	by := map[string]*Preview{}
@@ -68,11 +68,11 @@ func (v *Verify) Preview(ctx context.Context, of []string, examples int) (out []
 	return seq.Map(slices.Sorted(maps.Keys(by)), func(name string) Preview { return *by[name] }), nil
 }
 
-// shown reads what rows show of some derivations, and which subscribers lists have. The parts of a row are attributes of one
+// shown reads the values that rows show of some derivations, and which subscribers lists have. The parts of a row are attributes of one
 // derivation, members of a set or places of subscribers.
 type shown struct {
 	*reader
-	of map[string]string          // by what a reader calls what is shown, the derivation
+	of map[string]string          // by a reader's name of a shown value, the derivation
 	on map[*model.Entity][]string // the derivations that rows of an entity show, if there is anything to show
 }
 
@@ -100,7 +100,7 @@ func newShown(r *reader, by map[string]*Preview) *shown {
 	return s
 }
 
-// yieldRow yields what a row shows.
+// yieldRow yields the values of a row.
 func (s *shown) yieldRow(t *model.Table, row value.Item, give func(Said, string)) {
 	e := t.Classify(row)
 	key, ok := t.KeyOf(row)
@@ -139,7 +139,7 @@ func (s *shown) yieldRow(t *model.Table, row value.Item, give func(Said, string)
 	}
 }
 
-// yieldOwn yields what a row of weir's own table says of a list of subscribers.
+// yieldOwn yields the values of a row of weir's own table about a list of subscribers.
 func (s *shown) yieldOwn(row value.Item, give func(Said, string)) {
 	parts := strings.SplitN(row.Get(owntable.Partition).Text(), "|", 3)
 	if len(parts) < 3 || parts[0] != owntable.KindSubscribers {
@@ -152,13 +152,13 @@ func (s *shown) yieldOwn(row value.Item, give func(Said, string)) {
 	}
 }
 
-// name returns the derivation of what a reader calls so, and which of its parts that is.
+// name returns the derivation of a value that a reader calls so, and which of its parts that is.
 func (s *shown) name(of string) (derivation, part string) {
 	_, attr, _ := strings.Cut(of, ".")
 	return cmp.Or(s.of[of], of), attr
 }
 
-// shownRow is what one row shows, and will show, of one derivation.
+// shownRow is the present and future values of one row, of one derivation.
 type shownRow struct {
 	derivation, text string
 	is, will, same   int         // parts
@@ -220,8 +220,8 @@ func (p *Preview) compareRow(m *model.Model, r *shownRow, examples int) {
 	p.Some = append(p.Some, Example{r.text, is, will})
 }
 
-// describeChange says what is and will be shown, in the words of verify: how many subscribers a list has, the members of a set, or the values of
-// the attributes that differ.
+// describeChange describes present and future values, in the words of verify: how many subscribers a list has, the members of a set, or
+// the values of the attributes that differ.
 func (r *shownRow) describeChange(m *model.Model) (is, will string) {
 	isList := slices.ContainsFunc(m.Rows, func(rule *model.RowRule) bool { return rule.Name == r.derivation && rule.Subscribers != nil })
 	isSet := slices.ContainsFunc(m.Tallies, func(t *model.Tally) bool { return t.Name == r.derivation && t.IsSet() })

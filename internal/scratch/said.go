@@ -16,10 +16,10 @@ import (
 	"weir/internal/value"
 )
 
-// Said is one thing that a row says of what is derived. Two stores agree if their rows say the same things, in whatever rows.
+// Said is one derived value of a row. Two stores agree if their rows have the same values, in whatever rows.
 type Said struct {
 	Derivation string // as verify prints it
-	Row        string // what it is said of, for people
+	Row        string // its subject, for people
 	Part       string // of the row; "" for all
 	Value      string
 }
@@ -27,22 +27,22 @@ type Said struct {
 // A side of a comparison.
 const (
 	wanted  = "0"
-	built   = "1" // what there is
+	built   = "1" // the value
 	left    = "2" // the same where nothing tells whether it is of a generation that another one has replaced
 	lacking = "3" // the engine could not show it
-	other   = "4" // what there is of a document that is not as its row says
+	other   = "4" // the state of a document that is not as its row says
 	met     = "5" // there is a row that could show something
 )
 
-// reader reads what rows of one store say.
+// reader reads the derived values of rows of one store.
 type reader struct {
 	*model.Model
 	scratch bool                // the store is that of an Engine
 	catalog owntable.CatalogRow // which generations targets show
 	now     time.Time           // decides which rows TTL may have deleted
 	derived map[*model.Entity][]string
-	left    map[*model.Entity][]string // what retired derivations show until it is pruned
-	lists   map[string]string          // by kind of row and name, the generation of each list in weir's own table that the model reads; those of what is retired stay, and nothing reads them
+	left    map[*model.Entity][]string // the values of retired derivations until they are pruned
+	lists   map[string]string          // by kind of row and name, the generation of each list in weir's own table that the model reads; those of retired derivations stay, and nothing reads them
 }
 
 func newReader(m *model.Model, c owntable.CatalogRow, now time.Time, scratch bool) *reader {
@@ -88,7 +88,7 @@ func (r *reader) ledgersName(build string) string {
 	return r.Name
 }
 
-// yieldRow yields what a row of an application's table says.
+// yieldRow yields the values of a row of an application's table.
 func (r *reader) yieldRow(t *model.Table, row value.Item, give func(Said, string)) {
 	yield := func(s Said) { give(s, r.sideName()) }
 	e := t.Classify(row)
@@ -130,7 +130,7 @@ func (r *reader) yieldRow(t *model.Table, row value.Item, give func(Said, string
 	}
 }
 
-// ruleMade is what a row that weir made has of its rule, without what other derivations show on it.
+// ruleMade is the part of a row that weir made by its rule, without other derivations' values on it.
 func (r *reader) ruleMade(e *model.Entity, row value.Item) string {
 	return runner.ValueText(value.OfMap(row.Filter(func(name string) bool {
 		return !owntable.IsOurs(name) && !slices.Contains(r.left[e], name) && (!slices.Contains(r.derived[e], name) || isMade(e, name))
@@ -140,7 +140,7 @@ func (r *reader) ruleMade(e *model.Entity, row value.Item) string {
 // name is how verify calls an entity, or an attribute of one: just so.
 func (r *reader) name(of string) (derivation, part string) { return of, "" }
 
-// sideName is that of what the store says.
+// sideName is that of the store's values.
 func (r *reader) sideName() string {
 	if r.scratch {
 		return wanted
@@ -148,7 +148,7 @@ func (r *reader) sideName() string {
 	return built
 }
 
-// yieldFollowed yields what a row must show of the rows that it follows, and returns these attributes: the value that there
+// yieldFollowed yields the values that a row must show of the rows that it follows, and returns these attributes: the value that there
 // is, as far as the row itself says which it is of.
 func (r *reader) yieldFollowed(e *model.Entity, ref store.Ref, text string, row value.Item, yield func(Said, string)) (attrs []string) {
 	all := slices.Clone(e.Follows)
@@ -212,7 +212,7 @@ func keepsLast(e *model.Entity, attr string) bool {
 	})
 }
 
-// unsaid ends what people read of a Part.
+// unsaid ends the text of a Part for people.
 const unsaid = "\x01"
 
 // keeps ends the Part of an attribute that keeps its last value when the row that it follows is gone.
@@ -226,7 +226,7 @@ func elementTexts(v value.Value) (out []string) {
 	return out
 }
 
-// yieldOwn yields what a row of weir's own table says.
+// yieldOwn yields the values of a row of weir's own table.
 func (r *reader) yieldOwn(row value.Item, yield func(Said, string)) {
 	partition := row.Get(owntable.Partition).Text()
 	parts := strings.SplitN(partition, "|", 3)
@@ -293,7 +293,7 @@ func (r *reader) yieldOwn(row value.Item, yield func(Said, string)) {
 	}
 }
 
-// sideOf is the side of a row of weir's own table, by its kind, its generation and what it is of; "" if rows show nothing of it.
+// sideOf is the side of a row of weir's own table, by its kind, its generation and its subject; "" if rows show nothing of it.
 func (r *reader) sideOf(kind, generation, of string) string {
 	list, _ := owntable.CutFactList(of)
 	list, _, _ = strings.Cut(list, "<")

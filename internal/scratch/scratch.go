@@ -1,7 +1,7 @@
-// Package scratch derives what a model makes of some rows, by the ordinary engine, into an embedded store that is thrown away,
+// Package scratch derives a model's values of some rows, by the ordinary engine, into an embedded store that is thrown away,
 // and tells where another store says something else.
 //
-// It knows no kind of projection. What rows say of what is derived (said.go) is compared; how they came to say it is not: no
+// It knows no kind of projection. The derived values of rows (said.go) are compared; how they came about is not: no
 // positions, no versions.
 package scratch
 
@@ -45,8 +45,8 @@ type Options struct {
 	Now    func() time.Time
 	// InMemory has all of its store in memory, whatever Memory says.
 	InMemory bool
-	// Watch, if set, has records come one by one, to Step, and history made of them too. It is called with what is gathered of each
-	// record, and of each change that this leads to.
+	// Watch, if set, has records come one by one, to Step, and history made of them too. It is called with the work that is gathered of
+	// each record, and of each change that this leads to.
 	Watch func(*projections.Gathered)
 }
 
@@ -97,11 +97,11 @@ const (
 	pieces = 64
 )
 
-// dirs is what the directories of engines are named.
+// dirs is the names of directories of engines.
 const dirs = "weir-scratch-*"
 
-// removeAbandoned removes the directories that engines of killed processes have left: those that no process has open. One that is an hour old
-// at most may be about to be opened.
+// removeAbandoned removes the directories that engines of killed processes have left: those that no process has open. One that is an hour
+// old at most may be about to be opened.
 func removeAbandoned(dir string, now time.Time) {
 	left, _ := filepath.Glob(filepath.Join(dir, dirs))
 	for _, d := range left {
@@ -113,7 +113,7 @@ func removeAbandoned(dir string, now time.Time) {
 	}
 }
 
-// Add adds rows of a table, each once, in any order. What weir has derived on them is left out.
+// Add adds rows of a table, each once, in any order. Values that weir has derived on them are left out.
 func (e *Engine) Add(ctx context.Context, t *model.Table, rows []value.Item) error {
 	entries := make([]events.Entry, 0, len(rows))
 	for _, row := range rows {
@@ -134,7 +134,7 @@ func (e *Engine) Row(ctx context.Context, ref store.Ref) (value.Item, error) {
 	return e.bulk.Row(ctx, ref)
 }
 
-// watcher is a kind that derives nothing and sees what the others gather.
+// watcher is a kind that derives nothing and sees the work that the others gather.
 type watcher struct {
 	runner.Base
 	see func(*projections.Gathered)
@@ -149,13 +149,13 @@ type watched struct {
 	w watcher
 }
 
-// Record sees what all kinds have folded.
+// Record sees the work that all kinds have folded.
 func (p watched) Record(_ context.Context, w *runner.Work) error {
 	p.w.see(w.Gathered)
 	return nil
 }
 
-// Insert is a row as the nth record, which inserts it. It is false of what weir has made, and something else has changed since.
+// Insert is a row as the nth record, which inserts it. It is false of a row that weir has made, and something else has changed since.
 func Insert(t *model.Table, row value.Item, nth uint64) (e events.Entry, ok bool) {
 	key, ok := t.KeyOf(row)
 	if !ok || t.Classify(row) == nil && slices.ContainsFunc(row, func(a value.Attr) bool { return owntable.IsOurs(a.Name) }) {
@@ -172,7 +172,7 @@ func (e *Engine) Store(ctx context.Context) (store.Store, error) {
 	return e.store, nil
 }
 
-// Close removes what there is.
+// Close removes the files.
 func (e *Engine) Close() error {
 	var errs []error
 	if e.bulk != nil {

@@ -1,6 +1,6 @@
-// This file explains a derived value: it finds the records of a recording that made it what it is, or of the rows that there are
+// This file explains a derived value: it finds the records of a recording that made it so, or of the rows that there are
 // those that count for it. It has the ordinary engine apply records to an empty store that is thrown away, one
-// by one, and looks at what each adds to the row and makes of the value. It knows no kind of projection.
+// by one, and looks at the additions of each to the row and at the value after it. It knows no kind of projection.
 //
 // It reads the records twice. The first pass (Find) folds each of them, as a batch does, and notes which rows lead to the value. The
 // second pass (Explain) applies the records of these rows alone. So memory and time grow with the records behind the value.
@@ -38,7 +38,7 @@ type Why struct {
 	Later bool
 
 	model *model.Model
-	hides bool // the model hides what it shows: no Line says it
+	hides bool // the model hides the value: no Line says it
 
 	at   Address
 	seen struct{ it, another bool } // rows with the target's key
@@ -46,17 +46,17 @@ type Why struct {
 
 	target  string          // the row, as others name it
 	counted string          // the attribute that ledgers have in place of Attr
-	made    map[string]bool // the derivations that decide the value: true, and false of those that make what these read
+	made    map[string]bool // the derivations that decide the value: true, and false of those that make the rows that these read
 	shows   map[string]bool // the entities whose rows show the latter
 	rows    map[string]bool // rows that have a part in it
-	names   map[string]bool // and what else these ask about: see projections.Name
+	names   map[string]bool // and the other names that these ask about: see projections.Name
 
 	options Options
 	engine  *Engine
 	begun   map[string]bool   // rows that the engine has met, if Later
 	row     value.Item        // the target after the last record
-	sums    value.Item        // what records have added to it
-	adds    []projections.Add // what the last record added
+	sums    value.Item        // the amounts that records have added to it
+	adds    []projections.Add // the amounts of the last record
 	asked   bool              // and whether it asks for another value
 	read    bool              // its row exists, and the target follows it
 }
@@ -69,7 +69,7 @@ type Line struct {
 	Time     time.Time
 	Event    string
 	Row      store.Ref // whose change it is
-	Added    string    // what it added
+	Added    string    // its amounts
 	Value    string    // the value after the record
 }
 
@@ -175,7 +175,7 @@ func (w *Why) Find(e *events.Entry, table string) {
 	}
 }
 
-// askedRows lists the rows, and what else, about which changes ask the derivations behind the value. "" stands for any.
+// askedRows lists the rows, and the other names, about which changes ask the derivations behind the value. "" stands for any.
 func (w *Why) askedRows(g *projections.Gathered) (of []string) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Recompute || slices.ContainsFunc(t.Steps, func(s projections.Step) bool {
@@ -274,7 +274,7 @@ func (w *Why) mayContribute(c *projections.Change, e *events.Entry, table string
 	return slices.ContainsFunc(w.askedRows(g), func(of string) bool { return w.names[of] })
 }
 
-// applyRecord has the engine apply a record, and reads what became of the target.
+// applyRecord has the engine apply a record, and reads the target afterwards.
 func (w *Why) applyRecord(ctx context.Context, e *events.Entry, table string) (err error) {
 	if w.engine == nil {
 		w.options.Watch = w.watchBatch
@@ -296,7 +296,7 @@ func (w *Why) applyRecord(ctx context.Context, e *events.Entry, table string) (e
 	return err
 }
 
-// watchBatch takes in what a batch of the engine asks for.
+// watchBatch takes in the work of a batch of the engine.
 func (w *Why) watchBatch(g *projections.Gathered) {
 	for _, t := range slices.Concat(g.Targets, g.Sets) {
 		if t.Entity == w.Entity && projections.SameRow(t.Row, w.Target) {
@@ -307,13 +307,14 @@ func (w *Why) watchBatch(g *projections.Gathered) {
 		w.read && slices.ContainsFunc(g.Asks, func(a projections.Ask) bool { return w.made[a.Derivation] })
 }
 
-// describeAdded says, for people, what the last record did to the value, "" for nothing: what it added, or what it made of it.
+// describeAdded is the effect of the last record on the value, for people, "" for nothing: the amount that it added, or the value that it
+// made of it.
 func (w *Why) describeAdded(was value.Value) string {
 	is := w.row.Get(w.Attr)
 	switch counts := slices.ContainsFunc(w.Entity.Values, func(t *model.Tally) bool { return t.Attr == w.counted }); {
 	case counts:
 		return strings.Join(aggregate.Explain(w.counted, projections.SumAdds(w.adds)), ", ")
-	case w.Later && len(w.made) > 0: // what it was depends on rows that are not known
+	case w.Later && len(w.made) > 0: // its old value depends on rows that are not known
 		if w.asked {
 			return "may change it"
 		}

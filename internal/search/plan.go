@@ -34,7 +34,7 @@ type FieldTerm struct{ Field, Term string }
 func (p *Plan) Every() bool { return p.Last == "" }
 
 // Plan checks a query and makes its plan, which means the same for every index. Its errors wrap ErrQuery, and
-// name what can be asked instead, or ErrCursor.
+// name the question that can be asked instead, or ErrCursor.
 func (s *Schema) Plan(q Query) (Plan, error) {
 	p := Plan{Fuzzy: q.Fuzzy, Sort: q.Sort, Reverse: q.Reverse && q.Sort != "", Limit: q.Limit}
 	if q.Limit < 1 {
@@ -130,7 +130,7 @@ func (p Place) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(b, p.ID...))
 }
 
-// parsePlace reads what String wrote. For a made-up text it returns ErrCursor, or a
+// parsePlace reads a text of String. For a made-up text it returns ErrCursor, or a
 // place that no hit has.
 func parsePlace(s string) (Place, error) {
 	b, err := base64.RawURLEncoding.DecodeString(s)

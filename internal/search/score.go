@@ -45,7 +45,7 @@ func (s *Score) Typo() { s.class, s.number = s.class+WorthTypo, s.number+1 }
 func (s *Score) Value() float64 { return float64(s.class) + s.share/float64(s.number+1) }
 
 // MaxTerms is how many of an index's words one query may look at for beginnings and
-// typos. It limits what a query costs.
+// typos. It limits the cost of a query.
 const MaxTerms = 1 << 20
 
 // ErrBroad is an ErrQuery: more of the index's words begin with the word than one query

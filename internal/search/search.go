@@ -2,17 +2,17 @@
 // prose and code here, and as a test suite in searchtest. Index is the whole interface:
 // there are no optional parts behind a type assertion.
 //
-// A document is what an index needs to find a row: the row's words, the values of its
+// A document is the part of a row by which an index finds it: the row's words, the values of its
 // filters and sorts, and the position of the change that made it. The row itself stays
 // in the store. An answer is a list of ids, best first.
 //
-// What every driver owes:
+// The duties of every driver:
 //
 //   - Newest wins. Apply leaves a document alone if its position is above the position of
 //     the change. (A change at the same position is the same change again, and may be
 //     written again.) A deleted document stays deleted against older positions, for at
 //     least 48 hours. The order in which changes arrive, and how often, makes no
-//     difference to what is found.
+//     difference to the hits.
 //   - Words. Text is cut into words by Words, in documents and in queries, so that drivers
 //     cannot differ in it.
 //   - Best first. An answer without a sort is in the order of Score, and of ids where scores
@@ -39,7 +39,7 @@ import (
 	"weir/internal/value"
 )
 
-// The kinds of error. They differ in what the caller does next. After every other
+// The kinds of error. They differ in the caller's next step. After every other
 // error, the caller may try again.
 var (
 	// ErrRefused: this document can never be indexed as it is. Store it as a dead
@@ -72,7 +72,7 @@ type Document struct {
 	Values   map[string]value.Value // filters and sorts: String, Number, Bool; a list or string set matches by any element
 }
 
-// Clone is a copy that shares no memory with what the document was made from.
+// Clone is a copy that shares no memory with the source of the document.
 func (d Document) Clone() Document {
 	d.ID = strings.Clone(d.ID)
 	d.Text = slices.Clone(d.Text)
@@ -99,7 +99,7 @@ func (d *Document) Size() int {
 	return n
 }
 
-// Check checks what every driver requires of a document; its error wraps ErrRefused.
+// Check checks the rules that every driver has for a document; its error wraps ErrRefused.
 func (d *Document) Check() error {
 	switch {
 	case d.ID == "":
@@ -172,7 +172,7 @@ type Index interface {
 	// Filled says that all rows that existed when the index was made are in it, or that
 	// there were none. After a crash before Filled, the index is still fresh.
 	Filled(name string) error
-	// Instance identifies what an index holds: it changes whenever the index is made
+	// Instance identifies the content of an index: it changes whenever the index is made
 	// again. The store remembers the instance that was filled, and gives it to the
 	// driver that opens the index next. An index with another instance is fresh.
 	Instance(name string) string

@@ -1,4 +1,4 @@
-// Package seq has what package slices lacks.
+// Package seq has functions that package slices lacks.
 package seq
 
 import "slices"

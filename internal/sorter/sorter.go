@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// File is where a Sorter keeps what it has no memory for. Writes append.
+// File is where a Sorter keeps values for which it has no memory. Writes append.
 type File interface {
 	io.Writer
 	io.ReaderAt
@@ -50,7 +50,7 @@ type ref struct {
 // span is a piece of the file.
 type span struct{ from, to int64 }
 
-// refBytes is what a value takes beside its key and its bytes.
+// refBytes is the memory of a value beside its key and its bytes.
 const refBytes = 24
 
 // writeBytes and readBytes are the sizes of buffers: of the file, and of each piece when it is read.
@@ -83,7 +83,7 @@ func (s *Sorter) Add(key, val []byte) error {
 func (s *Sorter) key(r *ref) []byte { return s.buf[r.at : r.at+r.key] }
 func (s *Sorter) val(r *ref) []byte { return s.buf[r.at+r.key : r.at+r.key+r.val] }
 
-// sort sorts what is in memory.
+// sort sorts the values in memory.
 func (s *Sorter) sort() { s.sortFrom(s.refs, 0) }
 
 // sortFrom sorts values whose keys have their first bytes in common. It compares eight bytes at a
@@ -133,8 +133,8 @@ func firstOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// writeRun writes what is in memory to the file, sorted.
-// The memory is free for what is added next. After an error the Sorter is of no more use but to be closed.
+// writeRun writes the values in memory to the file, sorted.
+// The memory is free for the next values. After an error the Sorter is of no more use but to be closed.
 func (s *Sorter) writeRun() error {
 	if s.file == nil {
 		f, err := s.make()
@@ -165,8 +165,8 @@ func (s *Sorter) writeRun() error {
 	return nil
 }
 
-// Sorted begins to give back what was added. Close the Sorter afterwards. Of each piece it has 32 KB in
-// memory, and not what it had while it was added to. It may be called again.
+// Sorted begins to give back the added values. Close the Sorter afterwards. Of each piece it has 32 KB in
+// memory, and not its memory while it was added to. It may be called again.
 func (s *Sorter) Sorted() (*Reader, error) {
 	if s.file == nil {
 		s.sort()
@@ -209,7 +209,7 @@ func (s *Sorter) Close() error {
 	return err
 }
 
-// Reader gives back what a Sorter was given.
+// Reader gives back the values of a Sorter.
 type Reader struct {
 	in *Sorter // in memory
 	at int

@@ -35,7 +35,7 @@ func Claim(ctx context.Context, s store.Store, n *Names, now time.Time, take boo
 	}
 	rows, err := s.Get(ctx, refs)
 	if errors.Is(err, store.ErrNoTable) && !take {
-		return nil // nothing is claimed yet; what is missing is said by those that need it
+		return nil // nothing is claimed yet; those that need a missing table say so
 	}
 	if err != nil {
 		return fmt.Errorf("reading which stage the tables belong to: %w", err)

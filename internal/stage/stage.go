@@ -74,7 +74,7 @@ func (s Stage) Dir(base string) string {
 	return filepath.Join(base, "stage-"+s.Name)
 }
 
-// Prefix is what the names of the stage's search indexes begin with.
+// Prefix is the beginning of the names of the stage's search indexes.
 func (s Stage) Prefix() string {
 	if s.IsDefault() {
 		return ""

@@ -23,7 +23,7 @@ func Wrap(s store.Store, n Names) store.Store {
 	return &named{s, &n}
 }
 
-// WrapDeployer is Wrap for a store that makes its tables. What it reports of a table has
+// WrapDeployer is Wrap for a store that makes its tables. Its report of a table has
 // the logical name. The store has the table Registry as well. When the own table is made,
 // the others are claimed.
 func WrapDeployer(s store.Deployer, n Names, now func() time.Time) store.Deployer {
@@ -67,7 +67,7 @@ func (s *named) writes(ws []store.Write) []store.Write {
 }
 
 // Get, Query, Write and the other methods of a store translate names on the way in, and errors on
-// the way out. They keep what a store promises, because each call is one call of the inner store: a write
+// the way out. They keep the promises of a store, because each call is one call of the inner store: a write
 // has its conditions, a transaction is whole, and a page ends where the inner one does.
 func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	refs = slices.Clone(refs)
@@ -78,7 +78,7 @@ func (s *named) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error)
 	return rows, s.failed(err)
 }
 
-// Load returns none: what a Load gives back would have to be translated, too.
+// Load returns none: the results of a Load would have to be translated, too.
 func (s *named) Load(context.Context, store.LoadOptions) (store.Load, error) { return nil, nil }
 
 func (s *named) Query(ctx context.Context, q store.Query) (store.Page, error) {
@@ -148,7 +148,7 @@ func (s *named) Identity(ctx context.Context, table string) (store.Identity, err
 	return is, s.failed(err)
 }
 
-// Sweep hands prepare the removals under their logical names, and takes over what it makes of
+// Sweep hands prepare the removals under their logical names, and takes over the writes that it makes of
 // them.
 func (s *named) Sweep(ctx context.Context, now time.Time, limit int, prepare store.Prepare) (int, error) {
 	inner := prepare

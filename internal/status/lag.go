@@ -14,7 +14,7 @@ import (
 	"weir/internal/system"
 )
 
-// lags are the lags of each table of a model at one time, by the name of the table, and of what is searched.
+// lags are the lags of each table of a model at one time, by the name of the table, and of searches.
 type lags struct {
 	of      map[string]*reader.Lag
 	pending int // documents, mostPending at the most
@@ -66,7 +66,7 @@ const mostPending = 1000
 // ours reports whether an index is of the model's definition, and complete.
 func (x *Index) ours() bool { return x.Model == "" && x.State == string(owntable.Live) }
 
-// with returns the status with lags: of each table, and of what is derived from tables the greatest.
+// with returns the status with lags: of each table, and of derivations from tables the greatest.
 func (st Status) with(is lags, m *model.Model) Status {
 	st.Tables, st.Derivations, st.Search = slices.Clone(st.Tables), slices.Clone(st.Derivations), slices.Clone(st.Search)
 	st.LagAt = is.at
@@ -124,7 +124,7 @@ func lagLine(l *reader.Lag) string {
 	return fmt.Sprintf("  %s behind, in %d of %s", lagText(*l.Seconds), l.Behind, shards)
 }
 
-// endLine ends the line of what is derived, if it is behind or that is not known.
+// endLine ends the line of a derivation, if it is behind or that is not known.
 func endLine(seconds *float64) string {
 	switch {
 	case seconds == nil:

@@ -49,14 +49,14 @@ func (r *Recent) Lagging(ctx context.Context) (Status, error) {
 	return is.with(all, r.part.Model), nil
 }
 
-// reading is what was read last.
+// reading is the last status that was read.
 type reading[T any] struct {
 	turn chan struct{} // full while one reads
 	at   time.Time
 	last T
 }
 
-// get returns what was read at most so long before the call, or reads again. It returns the error of ctx if that ends
+// get returns a status that was read at most so long before the call, or reads again. It returns the error of ctx if that ends
 // while another call reads.
 func (r *reading[T]) get(ctx context.Context, now func() time.Time, life time.Duration, read func() (T, error)) (is T, err error) {
 	select {

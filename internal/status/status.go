@@ -41,7 +41,7 @@ type Status struct {
 	Tables []Table `json:"tables"`
 	// Derivations has those of the model first, in its order.
 	Derivations []Derivation `json:"derivations"`
-	// Builds has what is not settled: a build that runs, waits for its audit, or still has
+	// Builds has the builds that are not settled: one that runs, waits for its audit, or still has
 	// marks.
 	Builds  []Build `json:"builds,omitempty"`
 	Search  []Index `json:"search,omitempty"`
@@ -54,7 +54,7 @@ type Status struct {
 	Expired int `json:"expiredLetters,omitempty"`
 	// LagAt is when the lags were found out, zero if they were not.
 	LagAt time.Time `json:"lagAt"`
-	// Process is what the server that answers has used; nil if it counts nothing, as on the embedded store.
+	// Process is the use of the server that answers; nil if it counts nothing, as on the embedded store.
 	Process *Process `json:"process,omitempty"`
 }
 
@@ -73,11 +73,11 @@ type Table struct {
 	// is not: made, whole or assumed. Since goes with it.
 	Complete string     `json:"complete,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
-	// Reader is what reads the stream, since ReadSince; empty before the first batch.
+	// Reader is who reads the stream, since ReadSince; empty before the first batch.
 	Reader    string `json:"reader,omitempty"`
 	reader    catalog.Reader
 	ReadSince *time.Time `json:"readSince,omitempty"`
-	// Off says that the stream is off, so that nothing is derived from the table, and what helps. It is empty
+	// Off says that the stream is off, so that nothing is derived from the table, and the remedy. It is empty
 	// while the stream is on.
 	Off string `json:"off,omitempty"`
 	// Lag says how far each group is behind the stream; empty before a program of the model has begun.
@@ -97,7 +97,7 @@ type Derivation struct {
 	Hash       string     `json:"hash,omitempty"`  // of the present values
 	Model      string     `json:"model,omitempty"` // of the model, where it is another
 	Since      *time.Time `json:"since,omitempty"`
-	// Shares names what it has in common with others, so that they are built together.
+	// Shares names the part that it has in common with others, so that they are built together.
 	Shares []string `json:"shares,omitempty"`
 	// WaitsFor names the derivations that it reads and that are not complete: until they are, its own
 	// values are of both definitions.
@@ -133,7 +133,7 @@ type Build struct {
 	// Positions is since when all records count by position.
 	Positions *time.Time `json:"positionsSince,omitempty"`
 	Unmarked  *time.Time `json:"unmarkedSince,omitempty"` // since when there are no marks
-	// Used is what the build has used until now, in all its states, and Expected what it will have used at the end of
+	// Used is the use of the build until now, in all its states, and Expected that at the end of
 	// this one, approximately; nil if that is not known.
 	Used     *Cost `json:"used,omitempty"`
 	Expected *Cost `json:"expected,omitempty"`
@@ -141,20 +141,20 @@ type Build struct {
 }
 
 // Cost is units of DynamoDB by its documented rules, and their price on demand in us-east-1. On the embedded
-// store, it is what the same would have cost.
+// store, it is the cost of the same.
 type Cost struct {
 	WriteUnits int64   `json:"writeUnits"`
 	ReadUnits  int64   `json:"readUnits"`
 	Dollars    float64 `json:"dollars"`
 }
 
-// Process is what a process has used since it started, of all its models.
+// Process is the use of a process since it started, of all its models.
 type Process struct {
 	Since  time.Time `json:"since"`
 	Tables []Spent   `json:"tables"`
 }
 
-// Spent is what a process has used of a table for a purpose, as the metrics name them.
+// Spent is a process's use of a table for a purpose, as the metrics name them.
 type Spent struct {
 	Table      string  `json:"table"`
 	Purpose    string  `json:"purpose"`
@@ -163,7 +163,7 @@ type Spent struct {
 	Dollars    float64 `json:"dollars"`
 }
 
-// ProcessOf is what a process has used since it started; nil for nothing.
+// ProcessOf is the use of a process since it started; nil for nothing.
 func ProcessOf(since time.Time, uses []budget.Use) *Process {
 	p := &Process{Since: since.UTC()}
 	for _, u := range uses {
@@ -178,7 +178,7 @@ func ProcessOf(since time.Time, uses []budget.Use) *Process {
 	return p
 }
 
-// costOf is what work has used, nil for nothing.
+// costOf is the cost of work, nil for nothing.
 func costOf(p build.Progress) *Cost {
 	if p.Units == 0 && p.ReadUnits() == 0 {
 		return nil
@@ -228,7 +228,7 @@ func Of(ctx context.Context, s *system.System, part *system.Part) (Status, error
 	return st.with(is, part.Model), err
 }
 
-// readKnown reads what the own table knows, without the lags.
+// readKnown reads the own table's knowledge, without the lags.
 func readKnown(ctx context.Context, s *system.System, part *system.Part) (Status, error) {
 	of := part.Runner.Catalog
 	row, refused, err := of.ReadAndCheck(ctx)
@@ -288,7 +288,7 @@ func (s *Status) countLetters(ctx context.Context, r *runner.Runner) error {
 
 // statusOf describes the tables and derivations of a program by the catalog's row. It lists
 // those of the program first, in the order of the model, and then those that only the catalog
-// knows: what an earlier or a newer model derives.
+// knows: the derivations of an earlier or a newer model.
 func statusOf(prog *catalog.Program, row owntable.CatalogRow, found map[string]store.Identity) Status {
 	off, waits := prog.StreamsOff(found), prog.WaitFor(row)
 	st := Status{Model: prog.Model, Tables: []Table{}, Derivations: []Derivation{}}

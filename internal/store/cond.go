@@ -247,7 +247,7 @@ func (op *Op) check() error {
 	return nil
 }
 
-// checkItem refuses what DynamoDB cannot hold: attributes without a name, empty
+// checkItem refuses items that DynamoDB cannot hold: attributes without a name, empty
 // sets, text that is not UTF-8, and nesting beyond its depth.
 func checkItem(it value.Item, depth int) error {
 	for i := range it {
@@ -345,7 +345,7 @@ func (t *Table) Apply(w *Write, row value.Item) (value.Item, error) {
 	return out, nil
 }
 
-// sum is what ADD makes of an attribute: a number that is missing counts as 0. The error says
+// sum is the result of ADD on an attribute: a number that is missing counts as 0. The error says
 // that the result would have more than 38 digits, or that the attribute is no number.
 func (op *Op) sum(old value.Value) (value.Value, error) {
 	if k := old.Kind(); k != value.Number && k != value.Missing {

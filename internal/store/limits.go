@@ -27,7 +27,7 @@ func (t *Table) Expired(row value.Item, at time.Time) bool {
 }
 
 // DynamoDB's limits of expressions and transactions. weir composes its writes within them,
-// and every driver refuses what exceeds them, so that a write that one store takes is taken
+// and every driver refuses values that exceed them, so that a write that one store takes is taken
 // by all.
 const (
 	MaxExpressionBytes = 4 << 10 // an update's or a condition's expression

@@ -9,7 +9,7 @@ import (
 	"weir/internal/value"
 )
 
-// CheckQuery returns what is wrong with a query of this table, whatever rows the table
+// CheckQuery returns the fault of a query of this table, whatever rows the table
 // has. It also returns the key that the query uses: the table's or the index's.
 func (t *Table) CheckQuery(q *Query) (*KeySchema, error) {
 	keys := &t.Key

@@ -8,7 +8,7 @@
 // expression language. Store is the whole interface. There are no optional parts behind
 // a type assertion, so a wrapper that embeds a Store loses nothing.
 //
-// What every driver owes:
+// The duties of every driver:
 //
 //   - Atomicity. One Write is atomic: its condition and effect, its index entries
 //     and its stream record happen together or not at all. A Transact is atomic even
@@ -22,7 +22,7 @@
 //     says when it can be read.
 //   - Durability. An acknowledged write survives a crash of the process and of the machine
 //     at the latest from the next Sync or Close on. Before that it may be lost, but only
-//     together with everything that was written after it, in any table. So what a reader
+//     together with everything that was written after it, in any table. So a row that a reader
 //     of the stream writes back into the store never survives without the record that
 //     caused it. Lost positions may be used again. Call Sync before passing data read here
 //     to another system, such as an index or a caller.
@@ -62,7 +62,7 @@ const (
 	MaxPageBytes      = 1 << 20   // a page of a query, before filters
 )
 
-// The kinds of error. They differ in what the caller does next. A driver wraps them and
+// The kinds of error. They differ in the caller's next step. A driver wraps them and
 // adds the operation, table and key once.
 var (
 	// ErrCondition: the condition was false; nothing happened. Look at the row.
@@ -86,7 +86,7 @@ var (
 	ErrClosed = errors.New("the store is closed")
 )
 
-// Wrap says what an error stopped, in the form of fmt.Errorf; it is nil if the error is.
+// Wrap names the call that an error stopped, in the form of fmt.Errorf; it is nil if the error is.
 func Wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -205,7 +205,7 @@ type Test struct {
 // test whether the row exists, test the partition key with Exists or Absent.
 type Cond [][]Test
 
-// OpKind is what an Op does.
+// OpKind is the operation of an Op.
 type OpKind uint8
 
 // The operations of an update, on top-level attributes other than the key.
@@ -353,7 +353,7 @@ type Tip struct {
 	Ahead time.Duration
 }
 
-// Clock is the time by a store's clock, told by the clock of this machine. What is kept for a
+// Clock is the time by a store's clock, told by the clock of this machine. A row that is kept for a
 // while, such as tombstones, is kept by it: a machine whose clock is wrong must
 // neither make it expire early nor take it for expired.
 func Clock(now func() time.Time, s Source) func() time.Time {
@@ -417,7 +417,7 @@ type Identity struct {
 	// Strong reports a global table with multi-region strong consistency.
 	Strong bool
 	// Rows and Bytes are approximately how many rows the table has and how large these are, for saying
-	// what work will take; 0 if the store does not know. They say nothing of which table this is.
+	// the cost of work; 0 if the store does not know. They say nothing of which table this is.
 	Rows, Bytes int64
 }
 
@@ -469,7 +469,7 @@ func Pages(ctx context.Context, s Querier, q Query) iter.Seq2[[]value.Item, erro
 	}
 }
 
-// EachRow yields what Pages does row by row: a page is read when its first row is asked for.
+// EachRow yields the rows of Pages one by one: a page is read when its first row is asked for.
 func EachRow(ctx context.Context, s Querier, q Query) iter.Seq2[value.Item, error] {
 	return func(yield func(value.Item, error) bool) {
 		for rows, err := range Pages(ctx, s, q) {
@@ -552,7 +552,7 @@ type Store interface {
 	// returns zero.
 	Horizon(ctx context.Context, table, shard string) (events.Position, error)
 	// Streams returns the labels of a table's streams that can be read, the latest
-	// last; labels sort in that order. What was written between two streams is in
+	// last; labels sort in that order. A change between two streams is in
 	// neither. Pass the labels that earlier calls returned in met: from then on they
 	// are returned for as long as their streams can be read. A store whose tables have
 	// only one stream returns none.
@@ -587,11 +587,11 @@ type LoadOptions struct {
 	Tables []string // with streams
 	// Refuse, if set, is asked before each write. Its error ends the call.
 	Refuse func(Ref) error
-	// Silent, if set, reports whether a write that changes a row is left out of what Take returns.
+	// Silent, if set, reports whether a write that changes a row is left out of the result of Take.
 	Silent func(ref Ref, old, new value.Item) bool
-	// Drop, if set, returns what is kept of a row of a table without a stream.
+	// Drop, if set, returns the rows about a row of a table without a stream that go.
 	Drop func(row value.Item) value.Item
-	// Memory is about how many bytes the Load may take for what is staged.
+	// Memory is about how many bytes the Load may take for staged rows.
 	Memory int
 }
 
@@ -604,14 +604,14 @@ type Scratch interface {
 }
 
 // Load is a Store whose writes stay in memory until Land puts all of them on disk in one
-// step. A crash loses what has not landed, as a whole. Its writes leave no record in a
+// step. A crash loses all that has not landed, as a whole. Its writes leave no record in a
 // stream: their records are given to the caller (Take). From the first Land on, Identity
 // says that the tables' streams are not Whole.
 //
 // Until it is given up, no one else may write rows that the Load reads, or into tables with a
 // stream, and it belongs to one goroutine. Query answers for a partition of a table without a
-// stream, forwards. All other queries and sweeps would not see what has not landed, and are refused
-// with ErrLoading; what concerns streams is the store's. Close gives up what has not landed.
+// stream, forwards. All other queries and sweeps would not see rows that have not landed, and are refused
+// with ErrLoading; calls about streams are the store's. Close gives up rows that have not landed.
 type Load interface {
 	Store
 	// Stage moves everything that was written to disk, beside the store, so that it takes no
@@ -638,9 +638,9 @@ type Load interface {
 	// Place puts a row whatever the present one is, or removes it if row is nil. It leaves no
 	// record. The caller must have read the row since the last Stage or Land, if it exists.
 	Place(ref Ref, row value.Item) error
-	// Bytes is about how much memory is taken by what has not landed.
+	// Bytes is about how much memory is taken by rows that have not landed.
 	Bytes() int
-	// Land makes everything that was written, and staged, part of the store, durably, after what
+	// Land makes everything that was written, and staged, part of the store, durably, after the rows that
 	// the store has acknowledged. After an error it is not known whether it landed: give up the Load
 	// and the store.
 	Land(ctx context.Context) error

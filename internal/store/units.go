@@ -2,7 +2,7 @@ package store
 
 import "weir/internal/value"
 
-// DynamoDB's write and read units are of so many bytes, each for what it has begun.
+// DynamoDB's write and read units are of so many bytes, each begun unit counts.
 const (
 	writeUnitBytes = 1 << 10
 	ReadUnitBytes  = 4 << 10
@@ -39,7 +39,7 @@ func (t *Table) EntryUnits(before, after value.Item) (units int) {
 	return units
 }
 
-// entry returns what an index has of a row, nil if it has nothing.
+// entry returns an index's entry of a row, nil if it has nothing.
 func (t *Table) entry(ix *Index, row value.Item) (entry value.Item) {
 	switch {
 	case !row.Has(ix.Key.Partition.Name), ix.Key.Sort.Name != "" && !row.Has(ix.Key.Sort.Name):

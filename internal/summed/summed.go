@@ -8,7 +8,7 @@
 //	{"bytes":4711,"sum":99}
 //
 // This package does no writing to disk. A caller that replaces such a file atomically (write a
-// new file, sync it, rename it) later reads either what it wrote or an error.
+// new file, sync it, rename it) later reads either its bytes or an error.
 package summed
 
 import (

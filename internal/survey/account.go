@@ -17,7 +17,7 @@ import (
 	"weir/internal/store/dynamodb"
 )
 
-// account asks AWS for what an account says beside its tables: the caller, and the functions that read a
+// account asks AWS for the facts of an account beside its tables: the caller, and the functions that read a
 // stream. It only reads, with the credentials of one configuration. It may be used by many goroutines.
 // Nothing is remembered between calls: each asks again.
 type account struct {
@@ -39,7 +39,7 @@ func openAccount(cfg aws.Config) *account {
 	return a
 }
 
-// sayElsewhere says what is needed where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
+// sayElsewhere names the need where DynamoDB is not AWS's and the service has no endpoint of its own; "" if it can be
 // asked.
 func (a *account) sayElsewhere(service string) string {
 	if a.local == "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != "" {
@@ -49,7 +49,7 @@ func (a *account) sayElsewhere(service string) string {
 }
 
 // identity is who calls.
-// Credentials that cannot be found, and a refused call, are Unknown with what is needed, and no
+// Credentials that cannot be found, and a refused call, are Unknown with the need, and no
 // error.
 func (a *account) identity(ctx context.Context) doctor.Fact[doctor.Identity] {
 	if _, err := a.cfg.Credentials.Retrieve(ctx); err != nil {
@@ -160,7 +160,7 @@ func sameProgram(a, b *lambda.GetFunctionConfigurationOutput) bool {
 		aws.ToInt32(a.Timeout) == aws.ToInt32(b.Timeout) && aws.ToInt32(a.MemorySize) == aws.ToInt32(b.MemorySize)
 }
 
-// concurrency is what the account may run at once.
+// concurrency is the account's limit.
 func (a *account) concurrency(ctx context.Context) doctor.Fact[doctor.Concurrency] {
 	if why := a.sayElsewhere("LAMBDA"); why != "" {
 		return doctor.Not[doctor.Concurrency](why)

@@ -76,7 +76,7 @@ func Tables(ctx context.Context, at system.Place, models []*model.Model) ([]doct
 	return all, &s.names, err
 }
 
-// Of asks for everything that doctor judges of one model. What cannot be
+// Of asks for everything that doctor judges of one model. A fact that cannot be
 // asked is said in the facts; an error is one of the flags, the environment or the context.
 // It sends requests one after the other, each tried again for patience at most. A model with more
 // tables takes longer; nothing is asked twice.
@@ -182,9 +182,9 @@ func (s *survey) askCatalog(ctx context.Context, m *model.Model, deriveIn string
 	return readers
 }
 
-// askPermissions asks what the caller may do of what a process needs: what functions need, with the streams, which a
+// askPermissions asks for the caller's permissions on the needs of a process: those of functions, with the streams, which a
 // process reads itself, and scans, by which it builds and verifies.
-// What is asked is what deploy grants (deploy.Grants), so a permission that a template gives is one
+// The permissions are those that deploy grants (deploy.Grants), so a permission that a template gives is one
 // that doctor asks for. A table that does not exist is left out, since no permission on it can be
 // asked.
 func (s *survey) askPermissions(ctx context.Context) (out []doctor.Permission) {
@@ -221,7 +221,7 @@ func (s *survey) askPermissions(ctx context.Context) (out []doctor.Permission) {
 	return out
 }
 
-// on are the real tables of a kind of resource, none for what is not of DynamoDB.
+// on are the real tables of a kind of resource, none for a resource that is not of DynamoDB.
 func (s *survey) on(r deploy.Resource) (out []string) {
 	switch r {
 	case deploy.OwnTable:

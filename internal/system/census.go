@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// Census counts the rows of each entity and summarizes what was derived on them, in one line
+// Census counts the rows of each entity and summarizes the values that were derived on them, in one line
 // each, and finds the targets for which rows count and that do not exist. It reads every row.
 func (s *System) Census(ctx context.Context, p *Part) ([]Counted, []projections.Missing, error) {
 	var targets projections.MissingTargets
@@ -72,7 +72,7 @@ func (s *System) MissingTargets(ctx context.Context, p *Part) ([]projections.Mis
 	return targets.Missing(), nil
 }
 
-// addShown adds what a row shows to the sums. A total that no number can hold stays as it was.
+// addShown adds a row's values to the sums. A total that no number can hold stays as it was.
 func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item) {
 	for _, t := range e.Values {
 		n := row.Get(t.Attr)
@@ -85,7 +85,7 @@ func addShown(sums map[*model.Tally]value.Value, e *model.Entity, row value.Item
 	}
 }
 
-// Counted is how many rows of an entity there are, and what they show.
+// Counted is how many rows of an entity there are, and their values.
 type Counted struct {
 	Entity   string                     `json:"entity"` // "" for rows of no entity
 	Rows     int                        `json:"rows"`

@@ -31,17 +31,17 @@ type Place struct {
 	AWS        bool
 	OpenSearch string      // the URL of a cluster
 	SearchDir  string      // a directory with embedded indexes of this process, where the store is shared
-	Memory     memory.Size // what the process may have, of which caches are shares; 0 is memory.Default
+	Memory     memory.Size // the limit of the process, of which caches are shares; 0 is memory.Default
 	Stage      stage.Stage // the deployment, with the names of its tables
 	// Writes counts and limits write units where the store has them: where Shared.
 	Writes *budget.Writes
-	// Log gets what an embedded store says; nil is slog.Default().
+	// Log gets the log of an embedded store; nil is slog.Default().
 	Log *slog.Logger
-	// Observe, if set, returns what the store tells of its calls, under the names of its tables.
+	// Observe, if set, returns the observer of the store's calls, under the names of its tables.
 	Observe func(stage.Names) store.Observer
 }
 
-// observer returns what the store tells of its calls, nil for nothing.
+// observer returns the observer of the store's calls, nil for nothing.
 func (p Place) observer(n stage.Names) store.Observer {
 	if p.Observe == nil {
 		return nil
@@ -49,7 +49,7 @@ func (p Place) observer(n stage.Names) store.Observer {
 	return p.Observe(n)
 }
 
-// Formats says the formats of what the program stores.
+// Formats lists the formats of the program's stored data.
 func Formats() string {
 	return fmt.Sprintf("%sdocuments in OpenSearch %d, own table %d", embeddedFormats(), opensearch.Format, owntable.CatalogFormat)
 }
@@ -84,14 +84,14 @@ type Index struct {
 	// stand for each other.
 	Kind string
 	Open func(ctx context.Context, at Place, schemas []search.Schema, o IndexOptions) (search.Index, error)
-	// Own takes indexes that only one process has, though the store is shared, and returns what tells them from those of
+	// Own takes indexes that only one process has, though the store is shared, and returns the id that tells them from those of
 	// other processes, "" where all programs have the same. The error wraps store.ErrOwned if another process has them.
 	Own func(at Place) (id string, release io.Closer, err error)
 	// Files are those of so many indexes.
 	Files func(indexes int) memory.Need
 }
 
-// IndexOptions are what every driver of documents is told.
+// IndexOptions are the options of every driver of documents.
 type IndexOptions struct {
 	Now      func() time.Time
 	InMemory bool              // nothing has to outlive the process, for tests
@@ -100,8 +100,8 @@ type IndexOptions struct {
 	Source   string            // tells the store's positions from those of other stores
 }
 
-// served is what a process that uses a service keeps open beside what requests need:
-// connections of followers, and files of what they have read.
+// served is the files that a process which uses a service keeps open beside those of requests:
+// connections of followers, and files of records that they have read.
 var served = memory.Need{Calls: 128}
 
 // stores are all drivers of rows; the first whose place it is has it.
@@ -134,7 +134,7 @@ var indexes = []Index{
 }
 
 // Directory is where the process keeps files: the store of rows if it is embedded, the
-// indexes if they are, and what it has read of streams. Each stage has its own below Data.
+// indexes if they are, and the records that it has read of streams. Each stage has its own below Data.
 func (p Place) Directory() string { return p.Stage.Dir(p.Data) }
 
 // Flags are the flags of a command line that name the place, but for those that hold without them.
@@ -233,7 +233,7 @@ func (p Place) Index() *Index {
 	return seq.At(indexes, func(ix *Index) bool { return ix.Of(p) })
 }
 
-// ErrConfig marks errors of what surrounds a driver, such as its environment.
+// ErrConfig marks errors of a driver's environment.
 var ErrConfig = errors.New("configuration")
 
 type configError struct{ error }

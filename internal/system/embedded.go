@@ -45,7 +45,7 @@ var embeddedIndex = Index{
 	Files: func(indexes int) memory.Need { return memory.Need{Indexes: indexes} },
 }
 
-// Beside opens a store of its own in a directory, for what a command keeps on this
+// Beside opens a store of its own in a directory, for the rows that a command keeps on this
 // machine whatever the place of its rows. The caller closes it.
 func Beside(dir string, tables []store.Table, size memory.Size) (store.Store, error) {
 	return embedded.Open(dir, tables, embedded.Options{Memory: size})
@@ -55,7 +55,7 @@ func embeddedFormats() string {
 	return fmt.Sprintf("data directory %d, search index %d, ", embedded.Format, searchembedded.Format)
 }
 
-// isDamage reports whether files of the embedded index are not what it wrote.
+// isDamage reports whether files of the embedded index differ from those that it wrote.
 func isDamage(err error) bool {
 	var damage *searchembedded.DamageError
 	return errors.As(err, &damage)

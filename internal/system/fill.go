@@ -22,7 +22,7 @@ import (
 // that fill at the same time do the same work twice, and nothing wrong.
 const fillLife = 10 * time.Second
 
-// Filling says how far the filling of indexes is. Rows includes what was read before a
+// Filling says how far the filling of indexes is. Rows includes those that were read before a
 // crash.
 type Filling struct {
 	Table string
@@ -41,7 +41,7 @@ func (s *System) Fill(ctx context.Context, progress func(Filling)) error {
 	if err := s.late.reachIndex(ctx); err != nil {
 		return err
 	}
-	if err := s.Store.Sync(ctx); err != nil { // the indexes keep what they are given
+	if err := s.Store.Sync(ctx); err != nil { // the indexes keep the documents that they are given
 		return err
 	}
 	for _, g := range s.generations {
@@ -268,7 +268,7 @@ const allParts = "|all"
 // was taken for indexPatience. It goes on from the cursor when it is started again.
 const indexPatience = 10 * time.Minute
 
-// applyDocuments applies documents until each is taken or refused. What is refused has a dead letter
+// applyDocuments applies documents until each is taken or refused. A refused one has a dead letter
 // as soon as the row changes.
 func (f *filler) applyDocuments(ctx context.Context, docs []search.Document) error {
 	since, pause := time.Now(), 100*time.Millisecond

@@ -25,16 +25,16 @@ import (
 // catalog names the one generation that readers keep: they write each document of a record to it, or note it as pending, and a
 // reader with another generation is refused (document.IsIndexed).
 //
-// A generation is built in this order. A crash after any step leaves what the next program
+// A generation is built in this order. A crash after any step leaves a state from which the next program
 // goes on from:
 //
-//  1. The row says that nothing is filled. The catalog names the generation. It is read for each event, after the event was received. So what an event
+//  1. The row says that nothing is filled. The catalog names the generation. It is read for each event, after the event was received. So a change that an event
 //     did not write, because it did not know the generation, was in the rows before this step.
 //  2. The driver makes the indexes, empty, and the row names their instances.
 //  3. A scan puts the documents of the rows, page by page, at the lowest position. The row
 //     has the cursor. Changes from the stream win over them, whenever they are applied.
 //  4. The row says that the generation is filled.
-//  5. What is pending is written, and the row says so. Only then are searches answered.
+//  5. Pending documents are written, and the row says so. Only then are searches answered.
 
 // generation is the search generation of one model of a system.
 // Two models with one hash have the same indexes. It does not change after the start, but for
@@ -103,8 +103,8 @@ func (g *generation) schemas() (out []search.Schema) {
 	return out
 }
 
-// noteNone is the beginning of what a driver is told to have been filled if nothing was:
-// what follows it makes each different from all earlier ones.
+// noteNone is the beginning of the instance that a driver is told to have been filled if nothing was:
+// the rest makes each different from all earlier ones.
 const noteNone = "none "
 
 // openIndex opens the indexes of the place. The store must be open.
@@ -267,7 +267,8 @@ func (s *System) isBuilding(ctx context.Context, g *generation) error {
 	return nil
 }
 
-// nameGeneration marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog name it.
+// nameGeneration marks a generation that readers did not keep, unless that was done when its indexes were opened, and has the catalog
+// name it.
 func (s *System) nameGeneration(ctx context.Context, g *generation) error {
 	if err := s.isBuilding(ctx, g); err != nil {
 		return err

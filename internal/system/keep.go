@@ -40,7 +40,7 @@ func (s *System) Built(ctx context.Context, p *Part) error {
 	return nil
 }
 
-// Reach makes the indexes of all models ready for searches: it fills them, and writes what is pending. From then on the system answers
+// Reach makes the indexes of all models ready for searches: it fills them, and writes pending documents. From then on the system answers
 // searches. Changes may be applied meanwhile. Indexes of this process's own wait until it reads.
 func (s *System) Reach(ctx context.Context, progress func(Filling)) error {
 	terms := map[*generation]int64{}

@@ -12,7 +12,7 @@ import (
 	"weir/internal/store"
 )
 
-// errNone says what a program that is built for Lambda lacks. A function never uses the
+// errNone names the parts that a program built for Lambda lacks. A function never uses the
 // embedded drivers, which are half of the program.
 var errNone = configError{fmt.Errorf("this program was built for Lambda (-tags lambda), without the embedded store and index: " +
 	"rows are in DynamoDB (unset WEIR_DATA, or give --aws). Build it without the tag for an embedded store")}

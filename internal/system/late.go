@@ -74,7 +74,8 @@ func (l *late) tryReach(ctx context.Context) {
 	}
 }
 
-// leaveIndex has the next reach open the index again, and returns the Close of the one that is open. Calls that are under way end on their own.
+// leaveIndex has the next reach open the index again, and returns the Close of the one that is open. Calls that are under way end on
+// their own.
 func (l *late) leaveIndex() (closes func() error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +182,7 @@ func (l *late) Refresh(ctx context.Context) error {
 	return err
 }
 
-// Close also ends an opening that is under way: what it opens is closed at once.
+// Close also ends an opening that is under way: an index that it opens is closed at once.
 func (l *late) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

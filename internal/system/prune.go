@@ -10,7 +10,7 @@ import (
 	"weir/internal/store"
 )
 
-// Pruned says what became of a search generation that is not the model's own.
+// Pruned is the fate of a search generation that is not the model's own.
 type Pruned struct {
 	Generation string
 	Indexes    map[string]string // by index, where it is
@@ -18,7 +18,7 @@ type Pruned struct {
 }
 
 // Prune removes the search generations of a model that readers do not keep: their
-// indexes, what is pending for them, and their rows. It leaves the model's own, one that a program fills, and those of another
+// indexes, their pending documents, and their rows. It leaves the model's own, one that a program fills, and those of another
 // kind of index. report is called for each generation, after it was removed. A removal that fails ends the call: those that were reported
 // before are done, and the next call goes on with the rest. After a crash too: the row goes last.
 func (s *System) Prune(ctx context.Context, p *Part, report func(Pruned)) error {

@@ -11,7 +11,7 @@ import (
 	"weir/internal/projections/document"
 )
 
-// SearchGeneration is what is known of a search generation: a set of indexes, one for each
+// SearchGeneration is the known state of a search generation: a set of indexes, one for each
 // definition.
 type SearchGeneration struct {
 	// Generation is the hash of the definitions.

@@ -8,13 +8,13 @@
 // system.go opens and closes a system. The other files are about search indexes, which are
 // caches of the rows with a life of their own, and about the whole of a system:
 //
-//	index.go     what a search generation is, in which order one is built, and its row
+//	index.go     search generations, in which order one is built, and its row
 //	fill.go      filling the indexes of a generation from the rows, resumable
 //	keep.go      when searches are answered
 //	late.go      a cluster that does not answer when the program begins
 //	prune.go     removing generations that readers do not keep
-//	status.go    what generations there are
-//	census.go    how many rows there are, and what they show
+//	status.go    the generations that there are
+//	census.go    how many rows there are, and their values
 //	tables.go    making tables, also those that a replay writes into
 package system
 
@@ -61,7 +61,7 @@ type System struct {
 	generations []*generation // of the models whose indexes are open
 	late        *late         // the index; nil without search
 	release     io.Closer     // releases indexes that are this process's own, nil for others
-	// noted is what the index was told to hold when it opened, by name. An index that opens
+	// noted is the instances that the index was told when it opened, by name. An index that opens
 	// late answers only after this is set.
 	noted atomic.Pointer[map[string]string]
 	now   func() time.Time
@@ -71,7 +71,7 @@ type System struct {
 	memory memory.Size // of the process
 }
 
-// Part is one model of a system, with what applies its streams and what answers its
+// Part is one model of a system, with the runner that applies its streams and the engine that answers its
 // queries. All parts share the system's drivers.
 type Part struct {
 	Model  *model.Model
@@ -218,7 +218,7 @@ func (s *System) assembleModels(ctx context.Context, at Place, models []*model.M
 	return nil
 }
 
-// queries is what answers the queries of a part.
+// queries is the engine of a part's queries.
 func (s *System) queries(p *Part, secret []byte) (*query.Engine, error) {
 	config := query.Config{Model: p.Model, Store: s.Store, Search: s.Index, Now: s.now, Secret: secret, Unfinished: p.Runner.Catalog.Unfinished}
 	if g := s.generationOf(p.Model); g != nil {
@@ -359,9 +359,9 @@ const SweepAtOnce = 1000
 
 // Sweep deletes rows whose TTL has expired and returns how many; more may be left for the next
 // call. DynamoDB does this by itself. A deleted row that a replay wrote leaves a mark, so that
-// replaying the same records again does not restore it. A source goes before what was copied
+// replaying the same records again does not restore it. A source goes before rows that were copied
 // from it, which the derivation then removes. While records are not applied that are older than
-// runner.MaxPending, rows of the own table stay that expired later than these allow: they say what was
+// runner.MaxPending, rows of the own table stay that expired later than these allow: they say which records were
 // counted. Rows of the application go in any case, as in DynamoDB.
 func (s *System) Sweep(ctx context.Context) (removed int, err error) {
 	tables := map[string]*model.Table{}
@@ -448,5 +448,5 @@ func (p *Part) Builder() *build.Builder {
 	return &build.Builder{Runner: p.Runner, Contributions: kinds.Contributions, Names: names}
 }
 
-// OpenFiles returns what the system needs open files for while it serves.
+// OpenFiles returns the files that the system needs open while it serves.
 func (s *System) OpenFiles() memory.Need { return s.need }

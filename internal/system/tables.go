@@ -46,7 +46,7 @@ func deployTable(ctx context.Context, db store.Deployer, m *model.Model, table s
 // ErrNotReplayed means that a table exists that no replay made.
 var ErrNotReplayed = errors.New("a replay writes only into tables that a replay made")
 
-// elsewhere is what to do then. It never is to drop a table, which may be an application's.
+// elsewhere is the remedy then. It never is to drop a table, which may be an application's.
 const elsewhere = "to derive from the rows that it has: projector build MODEL; to replay, name tables that do not exist yet, in a stage of their own: --stage NAME --tables TABLE=NEW (docs/guide/operations.md)"
 
 // PrepareReplay creates the model's tables and records that a replay made them. A replay

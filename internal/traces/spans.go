@@ -18,7 +18,7 @@ import (
 )
 
 // maxSpans is how many spans a batch has below it at most. Its attribute weir.spans_left_out says how many more there
-// would be. A batch of 1,000 records may write as many rows, and the library drops what its queue (2,048 spans, unless
+// would be. A batch of 1,000 records may write as many rows, and the library drops spans that its queue (2,048 spans, unless
 // OTEL_BSP_MAX_QUEUE_SIZE says another number) cannot take.
 const maxSpans = 1000
 
@@ -60,7 +60,7 @@ func (t *Tracing) Begin(ctx context.Context, s runner.Span) (context.Context, fu
 	}
 }
 
-// Applied notes what became of records. See runner.Tracer.
+// Applied notes the outcome of records. See runner.Tracer.
 func (t *Tracing) Applied(ctx context.Context, n runner.Result) string {
 	b, _ := ctx.Value(batchKey{}).(*batch)
 	if b == nil {
@@ -85,7 +85,7 @@ func (b *batch) end(err error) {
 	endSpan(b.span, err)
 }
 
-// endSpan ends a span with what became of its work.
+// endSpan ends a span with the outcome of its work.
 func endSpan(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
@@ -93,7 +93,7 @@ func endSpan(span trace.Span, err error) {
 	span.End()
 }
 
-// Observer returns what a driver tells of its calls, under the names of a deployment's tables; nil without tracing.
+// Observer returns the observer of a driver's calls, under the names of a deployment's tables; nil without tracing.
 func (t *Tracing) Observer(n stage.Names) store.Observer {
 	if t == nil {
 		return nil
@@ -216,7 +216,7 @@ func (t *Tracing) target(ctx context.Context, b *batch, row string) context.Cont
 	return is
 }
 
-// subject returns, for a row of our own table, what it is (owntable.DescribePartition), and for every row the text of the row that
+// subject returns, for a row of our own table, its meaning (owntable.DescribePartition), and for every row the text of the row that
 // its write is for, "" if that is none.
 func subject(n *stage.Names, r store.Ref) (kind, row string) {
 	if r.Table == n.Own() {
@@ -237,7 +237,7 @@ func logical(n *stage.Names, table string) string {
 	return table
 }
 
-// does is what a write does.
+// does names the work of a write.
 func does(w *store.Write) string {
 	switch {
 	case w.Check:

@@ -1,11 +1,11 @@
-// Package traces makes OpenTelemetry spans of what the engine does, and sends them by OTLP over HTTP. Only this package
+// Package traces makes OpenTelemetry spans of the engine's work, and sends them by OTLP over HTTP. Only this package
 // knows the library: the runner has an interface (runner.Tracer), and a store's driver calls a function
 // (store.Observer). Without tracing both are nil.
 //
 // A trace is a batch: "batch", of the records of streams, of a function's event, or of rows that a build has read.
 // Below it is a span "target" for each row that the batch writes, from its first write to its last, and below that a
-// span "write" for each write, of the row itself or of what weir keeps of it in its own table. Reads, documents for an
-// index and steps of long lists are spans of the batch. What is done outside a batch, such as leases, has no span.
+// span "write" for each write, of the row itself or of weir's rows about it in its own table. Reads, documents for an
+// index and steps of long lists are spans of the batch. Work outside a batch, such as leases, has no span.
 package traces
 
 import (
@@ -59,7 +59,7 @@ var envProtocols = []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER
 
 // Open begins to send spans as the mode and the environment say, by the standard variables of OpenTelemetry. It returns
 // nil if none are to be sent. service and version name the program (OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES go
-// before), and log gets what cannot be sent, at most once a minute. No request is made. The caller calls Close. An error
+// before), and log gets the errors of sending, at most once a minute. No request is made. The caller calls Close. An error
 // wraps ErrConfig.
 func Open(ctx context.Context, mode Mode, service, version string, log *slog.Logger) (*Tracing, error) {
 	if mode != OTLP && mode != Off && mode != "" {
@@ -98,7 +98,7 @@ func New(p *sdk.TracerProvider) *Tracing {
 }
 
 // Flush sends the spans that have ended, for at most so long. A function calls it before it answers, since Lambda may
-// stop it from then on. What cannot be sent by then is tried again by the next Flush, or dropped.
+// stop it from then on. Spans that cannot be sent by then are tried again by the next Flush, or dropped.
 func (t *Tracing) Flush(ctx context.Context, most time.Duration) {
 	if t == nil {
 		return
@@ -110,10 +110,10 @@ func (t *Tracing) Flush(ctx context.Context, most time.Duration) {
 	}
 }
 
-// closeTime is how long Close waits for what has not been sent yet.
+// closeTime is how long Close waits for spans that have not been sent yet.
 const closeTime = 5 * time.Second
 
-// Close sends what is left, for at most closeTime, and ends the sending.
+// Close sends the rest, for at most closeTime, and ends the sending.
 func (t *Tracing) Close() {
 	if t == nil {
 		return
@@ -125,7 +125,7 @@ func (t *Tracing) Close() {
 	}
 }
 
-// failures logs what the library could not do.
+// failures logs errors of the library.
 type failures struct {
 	log *slog.Logger
 

@@ -75,14 +75,14 @@ type decoder struct {
 }
 
 // attrs returns room for n attributes from a slab, which lives as long as any value in it. n
-// comes from stored bytes, so it is bounded by what is left of them.
+// comes from stored bytes, so it is bounded by the rest of them.
 func (d *decoder) attrs(n int) []Attr {
 	if n > len(d.rest) { // every attribute takes at least a byte
 		d.bad = true
 		return nil
 	}
 	if n > len(d.slab) {
-		d.slab = make([]Attr, max(n, min(16, len(d.rest)/16))) // what small attributes take, so that few are left over
+		d.slab = make([]Attr, max(n, min(16, len(d.rest)/16))) // the size of small attributes, so that few bytes are left over
 	}
 	out := d.slab[:n:n]
 	d.slab = d.slab[n:]

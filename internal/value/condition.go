@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// Op is what a term asks of a value.
+// Op is the test of a term.
 type Op byte
 
 // The operations. Exists and Absent have no values, bounds and Begins have one.
@@ -145,7 +145,7 @@ func Same(a, b Value) bool {
 	return Equal(a, b)
 }
 
-// Asked compares what a row has with what a person asked for. Any element of a list or set
+// Asked compares a row's value with one that a person asked for. Any element of a list or set
 // will do, as in a search, and a number equals its text.
 func Asked(have, want Value) bool {
 	switch have.Kind() {

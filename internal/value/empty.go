@@ -68,7 +68,7 @@ func (c Condition) timesEmpty() bool {
 	return listed != nil && !slices.ContainsFunc(listed.Values, times.Holds)
 }
 
-// span is what the bounds of one kind leave: all values between two.
+// span is the values between the bounds of one kind: all values between two.
 type span struct {
 	low, high *Term // the strictest of each side, nil for none
 }

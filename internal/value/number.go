@@ -46,7 +46,7 @@ func MustNumber(s string) Value {
 	return v
 }
 
-// isCanonical reports whether s is certainly what canonicalNumber returns for it. This is the fast path: nearly every
+// isCanonical reports whether s is certainly the result of canonicalNumber for it. This is the fast path: nearly every
 // number that DynamoDB sends is canonical. It returns false for some canonical texts of 38 digits or more.
 func isCanonical(s string) bool {
 	d := s

@@ -22,7 +22,7 @@ func CompareTimes(a, b Value) (int, bool) {
 	return cmp.Or(cmp.Compare(x.second, y.second), strings.Compare(x.fraction, y.fraction)), true
 }
 
-// Instant returns a text for a time, and false for what is no time (CompareTimes): the bytes of
+// Instant returns a text for a time, and false for a value that is no time (CompareTimes): the bytes of
 // these texts are in the order of the instants, and times of one instant have the same.
 func Instant(v Value) (string, bool) {
 	if v.Kind() != String {
@@ -33,7 +33,7 @@ func Instant(v Value) (string, bool) {
 	return fmt.Sprintf("%012d.%s", i.second+year0, i.fraction), ok
 }
 
-// Time returns the instant that a time means, and false for what is no time (CompareTimes).
+// Time returns the instant that a time means, and false for a value that is no time (CompareTimes).
 // Digits behind the nanoseconds are left out.
 func Time(v Value) (time.Time, bool) {
 	if v.Kind() != String {
@@ -54,7 +54,7 @@ type instant struct {
 	fraction string
 }
 
-// dateLength is the length of a date such as 2026-01-31, and of what every time begins with.
+// dateLength is the length of a date such as 2026-01-31, and of the beginning of every time.
 const dateLength = len(time.DateOnly)
 
 // instantOf reads a date, or a time of RFC 3339 with any number of fractional digits. It is
@@ -111,7 +111,7 @@ func ReadTime(text string, zone *time.Location) (string, bool) {
 	return text, ok
 }
 
-// cutClock cuts a time of day from what follows it: hours, minutes and seconds, and the point with its
+// cutClock cuts a time of day from the text after it: hours, minutes and seconds, and the point with its
 // digits. A clock that is none is not one for time.Parse either.
 func cutClock(text string) (clock, fraction, rest string) {
 	n := len("15:04")
@@ -144,7 +144,7 @@ func offsetOf(text string) (time.Duration, bool) {
 	return 0, false
 }
 
-// localTime returns the instant at which clocks of a zone show what t shows in UTC.
+// localTime returns the instant at which clocks of a zone show the time that t shows in UTC.
 func localTime(t time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour
 	shifted := func(at time.Time) time.Time {

@@ -22,7 +22,7 @@ import (
 // Access says who may ask, and how often. Health checks need no key.
 // The zero Access lets nothing in but health checks.
 type Access struct {
-	// Keys are what a request must carry one of; nil is none.
+	// Keys are those of which a request must carry one; nil is none.
 	Keys *Keys
 	// Open lets everybody in who reaches the address, where there are no keys.
 	Open bool
@@ -67,7 +67,7 @@ func (a Access) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// sameOrigin refuses what a browser sends for a page of another origin, but for reads. Programs send no Origin.
+// sameOrigin refuses a browser's request for a page of another origin, but for reads. Programs send no Origin.
 var sameOrigin = http.NewCrossOriginProtection()
 
 // limit is the rate in the limiter's form, where 0 would be none at all.
@@ -157,7 +157,7 @@ func AskerOf(r *http.Request) Asker {
 	return Asker{from: origin(net.TCPAddrFromAddrPort(a))}
 }
 
-// Spend takes n commands from what the asker may have now. When it is too much it
+// Spend takes n commands from the asker's share now. When it is too much it
 // answers so, and reports false.
 // A request that Access did not wrap may have any number. The caller returns at once after false.
 func Spend(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -205,8 +205,8 @@ const Burst = 1000
 const calls = 2
 
 // Serve listens on an address for a handler, behind the access that they ask for. An
-// address that others reach needs keys, or --open. need is what keeps files open
-// beside the connections: connections get what it leaves. size is the memory of the process, of which bodies get their share.
+// address that others reach needs keys, or --open. need is the files that stay open
+// beside the connections: connections get the rest. size is the memory of the process, of which bodies get their share.
 // The server listens when Serve returns, and answers from Run on. The caller closes it. Errors are mistakes in the
 // flags, or an address that cannot be had.
 func (f Flags) Serve(addr string, l Limits, need memory.Need, size memory.Size, h http.Handler, log *slog.Logger) (*Server, error) {
@@ -236,7 +236,7 @@ func (f Flags) Serve(addr string, l Limits, need memory.Need, size memory.Size, 
 	return s, nil
 }
 
-// bounds are what the flags say, with no more connections than there are files for.
+// bounds are those of the flags, with no more connections than there are files for.
 // The files that the store and calls need come first, and connections get the rest. Too few for any
 // is an error that says which limit would do.
 func (f Flags) bounds(need memory.Need, log *slog.Logger) (Bounds, error) {

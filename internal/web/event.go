@@ -65,7 +65,7 @@ func AnswerEvent(ctx context.Context, h http.Handler, payload []byte) ([]byte, e
 	return nil, fmt.Errorf("%w: %.200q", ErrEvent, payload)
 }
 
-// event is what answers an event, in each of its forms.
+// event is the answer to an event, in each of its forms.
 type event struct{ handler http.Handler }
 
 // request is a request, whatever the form of its event.
@@ -104,7 +104,7 @@ func (h event) http2(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // http1 is for REST APIs, HTTP APIs that send their form, and target groups of an Application Load Balancer, whose events
-// have the same form. A REST API passes on what is base64 as it is, unless it is told otherwise: so nothing is compressed.
+// have the same form. A REST API passes on base64 as it is, unless it is told otherwise: so nothing is compressed.
 // From a balancer a query string comes as it was sent, and it takes headers in the form that the request had them in.
 func (h event) http1(ctx context.Context, payload []byte, balanced bool) ([]byte, error) {
 	var e events.APIGatewayProxyRequest
@@ -154,7 +154,7 @@ func merged(single map[string]string, multi map[string][]string) map[string][]st
 	return out
 }
 
-// joinHeaders joins what the two payload formats of API Gateway call headers and multiValueHeaders.
+// joinHeaders joins the fields that the two payload formats of API Gateway call headers and multiValueHeaders.
 // A name in both has the values of the second, which has all of them.
 func joinHeaders(single map[string]string, multi map[string][]string) http.Header {
 	out := http.Header{}
@@ -192,7 +192,7 @@ func (h event) serve(ctx context.Context, a request) (*eventAnswer, error) {
 	return w, nil
 }
 
-// eventAnswer takes what the handler writes.
+// eventAnswer takes the handler's writes.
 type eventAnswer struct {
 	header http.Header
 	status int
@@ -213,7 +213,7 @@ func (w *eventAnswer) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// text is the body as an event has it. What is compressed is no text, and base64.
+// text is the body as an event has it. A compressed body is no text, and base64.
 func (w *eventAnswer) text() (body string, encoded bool) {
 	if w.header.Get("Content-Encoding") == "" {
 		return w.body.String(), false

@@ -33,13 +33,13 @@ type Keys struct {
 	said   string    // the last thing that was logged about the file
 }
 
-// key is what is kept of a key.
+// key is the kept form of a key.
 type key struct {
 	sum   [sha256.Size]byte
 	roles []string // sorted; nil is all
 }
 
-// Roles are what a key may be for, as they stand behind it.
+// Roles are the purposes of a key, as they stand behind it.
 var Roles = []string{"console", "metrics", "read", "write"}
 
 // roleOf is the role that a request needs.
@@ -122,7 +122,7 @@ func parseKeys(lines []string) (keys []key, err error) {
 	return keys, nil
 }
 
-// read reads the file. What it holds is compared by no date: two keys may be of one
+// read reads the file. Its content is compared by no date: two keys may be of one
 // length, and a file may keep its date.
 func (k *Keys) read() error {
 	k.looked = time.Now()

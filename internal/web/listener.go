@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds are what a server holds at once, whatever its clients do. A field that is 0
+// Bounds are the limits of a server, whatever its clients do. A field that is 0
 // has its default.
 type Bounds struct {
 	Connections int           // that are open
@@ -24,11 +24,11 @@ type Bounds struct {
 	Wait        time.Duration // how long a request waits for others to end
 }
 
-// What a server holds where nothing else is said.
+// The limits of a server where nothing else is said.
 const (
 	defaultConnections = 1024
 	defaultRequests    = 128
-	defaultBodies      = 8 << 20 // of 256 MB of memory; what is read from a body, and the answer, take up to 20 times its bytes
+	defaultBodies      = 8 << 20 // of 256 MB of memory; values that are read from a body, and the answer, take up to 20 times its bytes
 	defaultHeaders     = 12 << 20
 	defaultWait        = 2 * time.Second
 )
@@ -210,7 +210,7 @@ func (c *conn) rest() {
 	c.header = 0
 }
 
-// Read reads. What a connection sends before its request is let in counts as header.
+// Read reads. Bytes that a connection sends before its request is let in count as header.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.countBytes(n) {

@@ -17,13 +17,13 @@ const (
 	longestBody = 1 << 20
 )
 
-// load is what a server works on at once: requests, and pieces of their bodies. A channel has an element for each.
+// load is the work of a server at once: requests, and pieces of their bodies. A channel has an element for each.
 type load struct {
 	bounds           Bounds
 	requests, pieces chan struct{}
 }
 
-// newLoad returns a load within the bounds, with defaults for what they leave open.
+// newLoad returns a load within the bounds, with defaults for those that they leave open.
 func newLoad(b Bounds) *load {
 	b = b.withDefaults()
 	return &load{b, make(chan struct{}, b.Requests), make(chan struct{}, max(b.Bodies, longestBody+piece)/piece)}
@@ -121,7 +121,7 @@ func tooMany(w http.ResponseWriter, r *http.Request, detail string) {
 	ProblemOf(http.StatusServiceUnavailable, "busy", detail+"; try again").refuseUnread(w, r)
 }
 
-// refuseUnread answers with the problem before a request's body was read. What a server of
+// refuseUnread answers with the problem before a request's body was read. A server of
 // ours would still read of the body, to use the connection again, it leaves: the
 // connection ends.
 func (p *Problem) refuseUnread(w http.ResponseWriter, r *http.Request) {

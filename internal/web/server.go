@@ -29,7 +29,7 @@ func Stopping(r *http.Request) <-chan struct{} {
 	return c
 }
 
-// What a slow or silent client may take, and how long requests in progress have
+// The time that a slow or silent client may take, and how long requests in progress have
 // when the server stops.
 const (
 	headerTimeout = 5 * time.Second

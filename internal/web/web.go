@@ -1,5 +1,5 @@
-// Package web is what every HTTP server of weir shares: problems as RFC 9457 writes
-// them, who may ask and how often, what happens when a handler panics, and a server
+// Package web is the base of every HTTP server of weir: problems as RFC 9457 writes
+// them, who may ask and how often, the answer when a handler panics, and a server
 // that lets requests in progress end when it stops.
 //
 // A request meets these parts in turn, each of which may turn it away with a problem:
@@ -32,7 +32,7 @@ const MaxQuery = 64 << 10
 // MaxMistakes is how many mistakes a problem lists; it counts the rest.
 const MaxMistakes = 100
 
-// Problem is what went wrong, an application/problem+json. Its type is
+// Problem is an error, an application/problem+json. Its type is
 // urn:weir:problem:KIND.
 type Problem struct {
 	Type string `json:"type"`
@@ -60,7 +60,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	json.NewEncoder(w).Encode(p)
 }
 
-// SetHeaders sets what every answer has.
+// SetHeaders sets the fields of every answer.
 func SetHeaders(w http.ResponseWriter, contentType string) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -74,7 +74,7 @@ func WriteJSON(w http.ResponseWriter, v any) {
 	json.NewEncoder(w).Encode(v)
 }
 
-// Talk answers for what is not the asker's mistake. What is not theirs to know is
+// Talk answers for errors that are not the asker's mistake. The parts that are not theirs to know are
 // logged, and the answer has only the id of it.
 type Talk struct{ Log *slog.Logger }
 
@@ -112,7 +112,7 @@ func Reads(next http.Handler) http.Handler {
 	})
 }
 
-// NotAllowed refuses a method. OPTIONS is answered with what is allowed.
+// NotAllowed refuses a method. OPTIONS is answered with the allowed ones.
 func NotAllowed(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed)
 	if r.Method == http.MethodOptions {
@@ -153,7 +153,7 @@ type watcher struct {
 	begun bool
 }
 
-// Unwrap lets http.ResponseController find what is below.
+// Unwrap lets http.ResponseController find the writer below.
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *watcher) WriteHeader(status int) {

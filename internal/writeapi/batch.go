@@ -21,7 +21,7 @@ const maxCommands = 1000
 // linesTypes are the media types of commands one a line. Each is in use somewhere, and all mean the same.
 var linesTypes = []string{"application/jsonl", "application/x-ndjson", "application/json-lines"}
 
-// outcome is what became of one command of a batch.
+// outcome is the outcome of one command of a batch.
 // Either Problem is set, or the command was done.
 type outcome struct {
 	Status   int          `json:"status"` // as it would be by itself
@@ -108,7 +108,7 @@ func (a *API) each(ctx context.Context, t *target, texts []json.RawMessage) []ou
 	return out
 }
 
-// answerOutcome says what became of a command, with the status that it would have by itself. An error of the store is
+// answerOutcome answers with the outcome of a command, with the status that it would have by itself. An error of the store is
 // logged; the client learns only that it may send the command again.
 func (a *API) answerOutcome(t *target, c ingest.Command, res ingest.Result) outcome {
 	var p *web.Problem
@@ -166,7 +166,7 @@ func splitCommands(w http.ResponseWriter, r *http.Request) (texts []json.RawMess
 	return texts, nil
 }
 
-// notAnArray is the refusal of a body that is no array: 400 for what is no JSON, 422 for other JSON.
+// notAnArray is the refusal of a body that is no array: 400 for a text that is no JSON, 422 for other JSON.
 func notAnArray(err error) error {
 	if syntax, ok := err.(*json.SyntaxError); ok {
 		return newRefusal(http.StatusBadRequest, "not-json", fmt.Sprintf("the body is not JSON at byte %d: %v", syntax.Offset, err))

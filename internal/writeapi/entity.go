@@ -51,7 +51,7 @@ func (e *entity) location(model string, row value.Item) string {
 	return "/v1/" + url.PathEscape(model) + "/" + url.PathEscape(e.Name) + "?" + strings.Join(params, "&")
 }
 
-// readCommand reads what a request asks for.
+// readCommand reads the command of a request.
 // The body wins nowhere: a field of the key that stands in body and query string has to be the same in both.
 // Nothing is checked against the model yet; that is the writer's part.
 // Errors are about the request, for its sender.
@@ -87,7 +87,7 @@ func (e *entity) readCommand(w http.ResponseWriter, r *http.Request, op ingest.O
 	return c, nil
 }
 
-// malformed is 400 for what is no JSON, and other errors without what the model hides.
+// malformed is 400 for a text that is no JSON, and other errors without hidden values.
 func malformed(m *model.Model, err error) error {
 	r, ok := err.(*ingest.Refusal)
 	switch {
@@ -198,7 +198,7 @@ var (
 )
 
 // header is the text of a header, "" for one that was not sent. One that was sent
-// empty, as by a client that has lost what it meant to say, is not one left out: a
+// empty, as by a client that has lost its value, is not one left out: a
 // write that was to hold for one revision would hold for any.
 func header(r *http.Request, name string, form *regexp.Regexp, say string) (string, error) {
 	given := r.Header.Values(name)

@@ -60,7 +60,7 @@ func (h *Lambda) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out, err
 }
 
-// message is one message of a queue, and what became of it.
+// message is one message of a queue, and its outcome.
 type message struct {
 	*events.SQSMessage
 	command ingest.Command
@@ -68,7 +68,7 @@ type message struct {
 }
 
 // queue does the commands of a batch of messages and answers with those that failed.
-// An error is of the whole batch, and nothing of it was done; what fails of one message is in the answer, and Lambda
+// An error is of the whole batch, and nothing of it was done; the failure of one message is in the answer, and Lambda
 // delivers that message again.
 func (h *Lambda) queue(ctx context.Context, payload []byte) ([]byte, error) {
 	if h.Queue == nil {

@@ -14,7 +14,7 @@ import (
 type object = map[string]any
 
 // field is the schema of a field as it is given.
-// The schema is the caller's to change. It allows what the writer accepts, and no less.
+// The schema is the caller's to change. It allows all that the writer accepts, and no less.
 func (e *entity) field(name string) object {
 	s := api.TypeSchema(e.typeOf(name), true)
 	if a := e.Attribute(name); a != nil {
@@ -51,7 +51,7 @@ func plain(t model.Type, v value.Value) any {
 }
 
 // orNull is a schema that allows null besides: as good as nothing in a row that is
-// given whole, and what removes a field in a merge.
+// given whole, and the value that removes a field in a merge.
 func orNull(s object) object {
 	if len(s) == 0 {
 		return s // anything already
@@ -59,9 +59,9 @@ func orNull(s object) object {
 	return object{"anyOf": []any{s, object{"type": "null"}}}
 }
 
-// whole is the schema of a row that is given whole, by a create or a put. What a new
+// whole is the schema of a row that is given whole, by a create or a put. A field of a new
 // row gets by itself a create need not give; where there is a row already, a put need
-// not give what no query returns.
+// not give fields that no query returns.
 func (e *entity) whole(create bool) object {
 	props, required := object{}, []string{}
 	for _, name := range e.InputNames() {
@@ -140,7 +140,7 @@ func (e *entity) puts() bool {
 	return slices.ContainsFunc(e.InputNames(), func(name string) bool { return e.needs(name, true) != e.needs(name, false) })
 }
 
-// merge is the schema of what is merged into a row: null removes a field that need
+// merge is the schema of the fields that are merged into a row: null removes a field that need
 // not be there.
 func (e *entity) merge() object {
 	props := object{}
@@ -161,7 +161,7 @@ func (e *entity) merge() object {
 	return object{"anyOf": []any{closed(props, nil), e.nest(props, nil)}}
 }
 
-// row is the schema of a row as it is answered: what is derived is there too, the
+// row is the schema of a row as it is answered: derived values are there too, the
 // keys that the table has, and whatever others wrote besides.
 // It is open: a row that others wrote may have more attributes than its model declares.
 func (e *entity) row() object {

@@ -1,7 +1,7 @@
 // Package writeapi takes writes of a model's rows over HTTP:
 //
 //	POST   /v1/{model}/{entity}         creates a row: 201 with its Location, 409 where it exists
-//	PUT    /v1/{model}/{entity}         creates it (201) or replaces what the application wrote (200)
+//	PUT    /v1/{model}/{entity}         creates it (201) or replaces the application's attributes (200)
 //	PATCH  /v1/{model}/{entity}         merges the fields given into it; null removes one
 //	DELETE /v1/{model}/{entity}         removes it: 204, also where it is gone already
 //	GET    /v1/{model}/{entity}         the row, with its ETag
@@ -12,13 +12,13 @@
 // The body is the row's fields as a JSON object. Those of its key may be given as
 // query parameters instead, or as well. Idempotency-Key makes a write that is sent
 // again be the same write; If-Match makes it hold for one revision of the row, which
-// is its ETag. What goes wrong is an application/problem+json; each field that is not
+// is its ETag. An error is an application/problem+json; each field that is not
 // right is listed under errors, by its JSON pointer.
 //
 // The order of a request: its path names model and entity (entity.go), body and headers become a
 // command, the writer does it, and the result or refusal becomes an answer. batch.go
 // does the same for many commands. openapi.go and schema.go describe all of it from the models.
-// Nothing is checked twice: what a command must be is the writer's part (package ingest).
+// Nothing is checked twice: the rules of a command are the writer's part (package ingest).
 package writeapi
 
 import (
@@ -41,19 +41,19 @@ import (
 // maxSeconds bounds the work of a request.
 const maxSeconds = 30
 
-// Writer is what writes the rows of a model: an *ingest.Writer.
+// Writer is the writer of the rows of a model: an *ingest.Writer.
 // It has to be safe for many goroutines. A Result with an error that is no *ingest.Refusal means that the outcome is
 // not known, and that the same command with the same idempotency key may be sent again.
 type Writer interface {
 	// Do answers each command, in order.
 	Do(ctx context.Context, commands []ingest.Command) []ingest.Result
-	// Sync returns when what was done survives a crash.
+	// Sync returns when the commands that were done survive a crash.
 	Sync(ctx context.Context) error
 	// Read gives the row of an entity that has the key fields given.
 	Read(ctx context.Context, entity string, key value.Item) ingest.Result
 }
 
-// Target is a model with what writes its rows.
+// Target is a model with the writer of its rows.
 // Several APIs may share a Writer.
 type Target struct {
 	Model  *model.Model
@@ -68,7 +68,7 @@ type API struct {
 	handler http.Handler
 }
 
-// target is a Target with what of its model may be written.
+// target is a Target with the entities of its model that may be written.
 type target struct {
 	Target
 	entities []*entity
@@ -138,7 +138,7 @@ func (t *target) entity(name string) *entity {
 	return seq.Find(t.entities, func(e *entity) bool { return e.Name == name })
 }
 
-// Do does commands. What is answered as done survives a crash.
+// Do does commands. A command that is answered as done survives a crash.
 // Where Sync fails, no command of cs counts as done, whatever the writer answered: none is known to survive.
 func Do(ctx context.Context, w Writer, cs []ingest.Command) []ingest.Result {
 	out := w.Do(ctx, cs)
@@ -206,7 +206,7 @@ func (a *API) answerEntity(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerCommand says what became of a command.
+// answerCommand answers with the outcome of a command.
 // ETag and Idempotent-Replayed are set also on problems, where the result has them.
 func (a *API) answerCommand(w http.ResponseWriter, r *http.Request, t *target, e *entity, res ingest.Result) {
 	if res.Revision != "" {
@@ -283,7 +283,7 @@ func (a *API) noEntity(w http.ResponseWriter, t *target, name string) {
 	p.Write(w)
 }
 
-// answerError answers with what went wrong.
+// answerError answers with the problem that an error is.
 // Only a *refused or an *ingest.Refusal is the client's mistake. Of everything else the outcome is not known, and the
 // answer says so with a 503.
 func (a *API) answerError(w http.ResponseWriter, r *http.Request, err error) {
@@ -330,7 +330,7 @@ func newRefusal(status int, kind, detail string, mistakes ...mistake) *refused {
 	return &refused{problem: p}
 }
 
-// kinds are the statuses and names of what a writer refuses.
+// kinds are the statuses and names of a writer's refusals.
 var kinds = map[ingest.Kind]struct {
 	status int
 	name   string
@@ -345,8 +345,8 @@ var kinds = map[ingest.Kind]struct {
 	ingest.TooLarge: {http.StatusRequestEntityTooLarge, "too-large"},
 }
 
-// problemOf says what a writer refused. The item stands in the body at a pointer, ""
-// where it is the body; what is wrong with the whole is the detail alone.
+// problemOf is the problem of a writer's refusal. The item stands in the body at a pointer, ""
+// where it is the body; a fault of the whole is the detail alone.
 func problemOf(r *ingest.Refusal, at string) *web.Problem {
 	k := kinds[r.Kind]
 	p := web.ProblemOf(k.status, k.name, r.Error())
@@ -365,7 +365,7 @@ func problemOf(r *ingest.Refusal, at string) *web.Problem {
 // Beside serves this API and one that answers queries at the same address. A GET of a
 // name that is both a query and an entity is the query; everything that only one of
 // them knows is its own.
-// The paths of this API are checked first, so queries sees only what is its own.
+// The paths of this API are checked first, so queries sees only its own.
 func (a *API) Beside(queries http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		model, name, two := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")

@@ -25,7 +25,7 @@ func newPart(m *model.Model, g *projections.Gathered) *part {
 // Letters returns the kind of a row that its table refused.
 func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Row} }
 
-// Retry makes the rows that one change asked for from their source as it is now: what followed
+// Retry makes the rows that one change asked for from their source as it is now: the changes after
 // the change may be missing in the stream for good. Entries of a history are made from the change.
 // Retry gives no followed value to other rows.
 func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (kept bool, err error) {
@@ -58,7 +58,7 @@ func (Kind) Retry(ctx context.Context, r *runner.Runner, d *deadletter.Letter) (
 	return kept, nil
 }
 
-// splitHistory returns what makes entries of a history, and what makes copies. Deletions of copies are
+// splitHistory splits the rules into those of histories and those of copies. Deletions of copies are
 // in neither.
 func (p *part) splitHistory() (history, state []projections.Put) {
 	for _, put := range p.puts {
@@ -72,14 +72,14 @@ func (p *part) splitHistory() (history, state []projections.Put) {
 	return history, state
 }
 
-// part is what one batch asks of this kind.
+// part is the work of one batch for this kind.
 // It lives as long as the batch, and belongs to one goroutine.
 type part struct {
 	runner.BasePart
 	gathered
 }
 
-// Fold takes in what the i-th change asks for.
+// Fold takes in the work of the i-th change.
 func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply writes the batch's rows, and gives followed values to the rows that follow them.
@@ -95,8 +95,8 @@ type work struct {
 }
 
 // batchWork leaves out the rows and the values that settled records ask for, except history, which no build makes, and returns the state
-// of the part that is applied: of what followed such a record nothing may be left in the stream, and the build may have corrected a
-// value under a lower position. Mends compare rows with what their sources are now.
+// of the part that is applied: the stream may have nothing left of the changes after such a record, and the build may have corrected a
+// value under a lower position. Mends compare rows with their sources as they are now.
 func (p *part) batchWork(w *runner.Work) *work {
 	p.puts = slices.DeleteFunc(p.puts, func(put projections.Put) bool { return len(put.Rule.Keep) == 0 && w.IsSettled(put.Position) })
 	values := p.gathered.follow

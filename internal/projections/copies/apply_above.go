@@ -16,7 +16,7 @@ import (
 // change again. The row does not tell, but its source does: if the change that the row refused is the newest of its source,
 // nothing newer has made the row.
 
-// applyNewest does what changes ask of rows that refused them because they carry positions above, if it is what their sources say
+// applyNewest does the writes of changes that rows refused because they carry positions above, if their sources say
 // now. A batch that comes again finds rows that are as they are to be, or sources with newer changes, and writes nothing.
 func (w *work) applyNewest(ctx context.Context, refused []*projections.Put) error {
 	refs := make([]store.Ref, len(refused))

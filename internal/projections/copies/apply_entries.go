@@ -11,7 +11,7 @@ import (
 	"weir/internal/store"
 )
 
-// Entered is what became of an entry of a recording.
+// Entered is the outcome of an entry of a recording.
 type Entered struct {
 	Put   bool  // it was put, or would be
 	Err   error // its table refuses it

@@ -177,7 +177,7 @@ func (w *work) createRows(ctx context.Context, puts []*projections.Put, values f
 	return append(above, w.refusedPuts(of, out)...), nil
 }
 
-// rowWrite returns the write that sets what the rule makes and removes what it no longer
+// rowWrite returns the write that sets the rule's attributes and removes those that it no longer
 // makes. It leaves the values that the row follows, and attributes that other programs
 // wrote.
 func (w *work) rowWrite(p *projections.Put, values follow.Values, there bool) store.Write {

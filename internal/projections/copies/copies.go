@@ -27,7 +27,7 @@ func Fold(c *projections.Change, f *projections.Faults) (puts []projections.Put,
 	return e.puts, e.left
 }
 
-// folding is what one change asks for.
+// folding is the work of one change.
 type folding struct {
 	*projections.Faults
 	puts []projections.Put
@@ -48,7 +48,7 @@ func (e *folding) addEntry(c *projections.Change, rule *model.RowRule) {
 	}
 }
 
-// moveCopy moves a copy from what the old image made to what the new image makes.
+// moveCopy moves a copy from the row that the old image makes to the one that the new image makes.
 // A move is a removal at the old key and a row at the new one, in this order. A change after which
 // both images make the same row asks for nothing.
 func (e *folding) moveCopy(c *projections.Change, rule *model.RowRule) {

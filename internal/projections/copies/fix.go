@@ -37,7 +37,7 @@ func (Kind) Fixes(m *model.Model, c *projections.Change) (out []runner.Fix) {
 	return out
 }
 
-// RowFix makes a row what a rule makes of its source row, or deletes it.
+// RowFix makes a row as its rule makes it from its source row, or deletes it.
 type RowFix struct {
 	Row, Source store.Ref
 	Rule        *model.RowRule
@@ -75,7 +75,7 @@ func (f *RowFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	}
 }
 
-// Correct makes the row what the rule makes from its source now, or deletes it if the rule
+// Correct makes the row as the rule makes it from its source now, or deletes it if the rule
 // makes no such row.
 func (f *RowFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
 	noted, err := r.Get(ctx, []store.Ref{f.Row, owntable.Tombstone(f.Row)})
@@ -118,7 +118,7 @@ func repairGone(ctx context.Context, r *runner.Runner, row store.Ref, noted valu
 	return done, true, err
 }
 
-// repairMade writes a row as its rule makes it, without what an older definition of the rule
+// repairMade writes a row as its rule makes it, without the attributes of an older definition of the rule
 // made, and then compares the values that it follows. A row that does not exist is written
 // only if its tombstone is as noted too: nothing has deleted it since. With always, it is written even if it
 // is as the rule makes it.
@@ -169,7 +169,7 @@ func ruleAttributes(rule *model.RowRule, row value.Item) value.Item {
 	})
 }
 
-// removeLeftovers returns the operations that remove what a row has and its rule does not make. The
+// removeLeftovers returns the operations that remove attributes of a row that its rule does not make. The
 // rows belong to weir, so an older definition of the rule made it.
 func removeLeftovers(p *projections.Put, wr *store.Write, row value.Item) (ops []store.Op) {
 	t := p.Rule.Into.Table

@@ -8,7 +8,7 @@ import (
 	"weir/internal/store"
 )
 
-// gathered is what a batch asks of the rows that rules make, and of the values that such
+// gathered is the work of a batch on the rows that rules make, and on the values that such
 // rows follow.
 type gathered struct {
 	all    *projections.Gathered
@@ -18,7 +18,7 @@ type gathered struct {
 	mends  []Mend
 }
 
-// foldChange takes in what the i-th change asks for.
+// foldChange takes in the work of the i-th change.
 // Of several changes of one copy the last decides, and it counts as having existed only if it
 // existed before the first.
 func (g *gathered) foldChange(i int, c *projections.Change) {

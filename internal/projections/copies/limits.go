@@ -5,7 +5,7 @@ import (
 	"weir/internal/value"
 )
 
-// Limits notes what the rows that are made from a row would lead to and never can.
+// Limits notes the writes for rows made from a row that would exceed a limit and never can be done.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {
 		if rule.Subscribers == nil {

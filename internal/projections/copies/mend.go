@@ -13,7 +13,7 @@ import (
 	"weir/internal/value"
 )
 
-// Mend is a copy that may differ from what weir wrote: another writer changed or deleted
+// Mend is a copy that may differ from the row that weir wrote: another writer changed or deleted
 // it, or a worker that was delayed brought it back after weir had removed it.
 type Mend struct {
 	Change *projections.Change
@@ -25,7 +25,7 @@ type Mend struct {
 }
 
 // needsMending checks a change of a copy, a row that only weir writes. weir's own writes
-// raise the position that the row carries, or change what it follows; any other change
+// raise the position that the row carries, or change the row that it follows; any other change
 // needs mending.
 func needsMending(c *projections.Change) (Mend, bool) {
 	e := c.Is
@@ -77,7 +77,7 @@ func isCopy(e *model.Entity) bool {
 	return slices.ContainsFunc(e.MadeBy, func(r *model.RowRule) bool { return len(r.Keep) == 0 })
 }
 
-// ruleWritten returns what the copy's rule writes: the row without the attributes that follow
+// ruleWritten returns the attributes that the copy's rule writes: the row without those that follow
 // other rows.
 func ruleWritten(e *model.Entity, row value.Item) value.Item {
 	return row.Filter(func(name string) bool {

@@ -17,7 +17,7 @@ type Kind struct{ runner.Base }
 // Begin notes which rows the indexes cannot use. Their documents are written after the rows.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
 
-// part is what a batch asks of searches.
+// part is the work of a batch for searches.
 type part struct {
 	runner.BasePart
 	all *projections.Gathered
@@ -29,7 +29,7 @@ func (p *part) Fold(i int, c *projections.Change) {
 	p.all.AddFaults(i, f.NewFaults())
 }
 
-// Documents returns what a change asks of the search indexes.
+// Documents returns the documents of a change.
 func (Kind) Documents(m *model.Model, c *projections.Change) []search.Document { return Fold(m, c) }
 
 // Letters returns the kind of a document that the index refused.

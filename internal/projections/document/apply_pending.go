@@ -17,13 +17,13 @@ import (
 	"weir/internal/value"
 )
 
-// What an index does not take in time becomes pending: a row of our own
+// A document that an index does not take in time becomes pending: a row of our own
 // table for each document. So rows wait for no index, and no document is lost. CatchUp writes the documents
 // that are pending, as their rows are then, at the positions that were noted; in an index the newest position wins, so it does not
-// matter what else is written meanwhile. A crash at any place leaves a document pending that the index may have by now.
+// matter which other writes happen meanwhile. A crash at any place leaves a document pending that the index may have by now.
 
 // IsIndexed reports whether each document is to be written, or pending, from now on, by the catalog as it was read after the batch
-// was received. It is not while no index was begun, whose scan sees what was written before. The error wraps catalog.ErrRefused if the
+// was received. It is not while no index was begun, whose scan sees earlier writes. The error wraps catalog.ErrRefused if the
 // documents are those of another definition.
 func IsIndexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 	switch {
@@ -42,8 +42,8 @@ func IsIndexed(r *runner.Runner, row owntable.CatalogRow) (bool, error) {
 		catalog.ErrDefinition, r.Model.Name, row.Search, r.Generation, r.Model.Command("build"))
 }
 
-// offerDocuments gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error for each
-// that is refused.
+// offerDocuments gives documents to the indexes, and notes those as pending that are not taken until writing ends. It returns an error
+// for each that is refused.
 func offerDocuments(ctx context.Context, r *runner.Runner, docs []search.Document, writing context.Context) (errs []error, pending int, err error) {
 	if len(docs) == 0 {
 		return nil, 0, nil
@@ -90,8 +90,8 @@ func CountPending(ctx context.Context, r *runner.Runner, most int) (n int, err e
 // catchUpAtOnce is how many documents are made at a time.
 const catchUpAtOnce = 200
 
-// CatchUp writes the documents that are pending, until none is left or an index does not take one, which is the error. What the index
-// refuses becomes a dead letter. done is how many are not pending any more.
+// CatchUp writes the documents that are pending, until none is left or an index does not take one, which is the error. A document that
+// the index refuses becomes a dead letter. done is how many are not pending any more.
 func CatchUp(ctx context.Context, r *runner.Runner) (done int, err error) {
 	row, err := r.Admit(ctx, nil)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // newest change of a document wins, in whatever order changes arrive, so a batch may be
 // applied any number of times. It notes those as pending that an index does not take until writing ends, or all of them
 // if that is nil (pending.go). A document that the index refuses becomes a dead letter; a
-// later change of its row that the index accepts puts the index right. It returns what to add to the result of each batch: its
+// later change of its row that the index accepts puts the index right. It returns the additions to the result of each batch: its
 // searches, and the changes that became dead.
 func WriteDocuments(ctx context.Context, r *runner.Runner, bs []runner.Batch, writing context.Context) (of []runner.Result, pending int, err error) {
 	var all asked

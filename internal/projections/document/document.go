@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// Fold returns what a change asks of the search indexes: the row's document as of
+// Fold returns the documents of a change: the row's document as of
 // this change, or its deletion. It returns nothing for an index that already has the row
 // if the change affects nothing that the index holds, and for the deletion of a document
 // whose id is too long: the index refused it, and a dead letter says so.
@@ -31,7 +31,7 @@ func Fold(m *model.Model, c *projections.Change) []search.Document {
 	return docs
 }
 
-// appendDocument appends what a change asks of one search index, if anything.
+// appendDocument appends the document of a change for one search index, if any.
 func appendDocument(docs []search.Document, m *model.Model, c *projections.Change, s *model.Search) []search.Document {
 	had, has := hasDocument(s, c.Was, c.Old), hasDocument(s, c.Is, c.New)
 	switch {

@@ -18,7 +18,7 @@ func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: gathered{all: g, at: map[string]int{}}}
 }
 
-// Orders returns what knows which changes must be applied apart, if the model has lists of
+// Orders returns the decider which changes must be applied apart, if the model has lists of
 // subscribers.
 func (Kind) Orders(m *model.Model) runner.Order {
 	if !slices.ContainsFunc(m.Rows, func(r *model.RowRule) bool { return r.Subscribers != nil }) {
@@ -30,13 +30,13 @@ func (Kind) Orders(m *model.Model) runner.Order {
 // Letters returns the kind of a notification that its table refused.
 func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Notification} }
 
-// part is what one batch asks of this kind.
+// part is the work of one batch for this kind.
 type part struct {
 	runner.BasePart
 	gathered
 }
 
-// Fold takes in what the i-th change asks for.
+// Fold takes in the work of the i-th change.
 func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply writes the batch's subscriptions and then its notifications.
@@ -56,8 +56,8 @@ func (p *part) Apply(ctx context.Context, w *runner.Work) error {
 	return nil
 }
 
-// splitGenerations returns what the batch asks of the generations of its view, and leaves to the
-// first generation what is its own. All generations that count enter subscriptions. Only
+// splitGenerations returns the batch's work for the generations of its view, and leaves to the
+// first generation its own. All generations that count enter subscriptions. Only
 // the lists that are shown get notifications, so the lists of a build have no moment before it is over. Those of a rule
 // that has no other lists are kept as dead letters, to be retried.
 func (p *part) splitGenerations(ctx context.Context, w *runner.Work) (works []*work, err error) {
@@ -119,7 +119,7 @@ func (p *part) keepUnsent(ctx context.Context, w *runner.Work, g *runner.Generat
 	return nil
 }
 
-// dropRule leaves out what the batch asks of a rule.
+// dropRule leaves out the batch's work for a rule.
 func (p *part) dropRule(rule string) {
 	p.subscriptions = slices.DeleteFunc(slices.Clone(p.subscriptions), func(s Subscription) bool { return s.Rule == rule })
 	p.notifications = slices.DeleteFunc(slices.Clone(p.notifications), func(n Notification) bool { return n.Rule.Name == rule })

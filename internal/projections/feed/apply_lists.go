@@ -252,8 +252,8 @@ func (w *work) sendNotifications(ctx context.Context, t *sending, n int, moment 
 	return err
 }
 
-// sendingJob is what sends the notification to those on a list that get its moment. Each page may be read at any time after the
-// moment was given: what joins or leaves then gets, or misses, those of later moments only.
+// sendingJob sends the notification to those on a list that get its moment. Each page may be read at any time after the
+// moment was given: a subscriber that joins or leaves then gets, or misses, those of later moments only.
 func (t *Notification) sendingJob(list store.Ref, moment int64) owntable.Job {
 	job := owntable.EntriesJob(list)
 	job.Rule, job.Source, job.Fields, job.Position, job.Moment = t.Rule.Name, t.Rule.Source.Name, t.Fields, t.Position, moment

@@ -3,7 +3,7 @@
 //
 // It reads and writes these rows of our own table (package owntable):
 //
-//	feed|MODEL|RULE|KEY  s ""    ListRow: the counter of a list, and what each shard sent to it
+//	feed|MODEL|RULE|KEY  s ""    ListRow: the counter of a list, and how far each shard has sent to it
 //	feed|MODEL|RULE|KEY  s HASH  SubscriberRow: a subscriber, and since which moment
 //	jobs|MODEL           s HASH  Job: a notification to a long list that is being written
 //	dead|MODEL           s ID    dead letters of the kind "notification": one that was refused

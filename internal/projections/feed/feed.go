@@ -18,7 +18,7 @@ type Subscription struct {
 	Rule     string
 	List     string     // see owntable.List
 	Row      store.Ref  // the subscriber
-	Fields   value.Item // what the rows made for the subscriber take from it, by field name
+	Fields   value.Item // the fields that the rows made for the subscriber take from it, by name
 	Gone     bool
 	Position events.Position
 }
@@ -73,7 +73,7 @@ func FoldNotifications(c *projections.Change, f *projections.Faults) (out []Noti
 // key, where that differs from the field's value. No field name begins with it.
 const rawName = "%"
 
-// subscriptionOf is SubscriptionOf, and notes a fault if what the rule takes from the row is too large
+// subscriptionOf is SubscriptionOf, and notes a fault if the rule's part of the row is too large
 // for a row of our own table.
 func subscriptionOf(f *projections.Faults, rule *model.RowRule, of *model.Entity, ref store.Ref, row value.Item, old bool) (Subscription, bool) {
 	j, ok := placeOf(f, rule, of, ref, row, old)
@@ -81,7 +81,7 @@ func subscriptionOf(f *projections.Faults, rule *model.RowRule, of *model.Entity
 }
 
 // SubscriptionOf returns the place that a row of entity e has in a list of subscribers under a
-// rule. ok is false if the rule does not select the row, or if what the rule takes from
+// rule. ok is false if the rule does not select the row, or if the part that the rule takes from
 // it is too large for a row of our own table.
 func SubscriptionOf(rule *model.RowRule, e *model.Entity, ref store.Ref, row value.Item) (Subscription, bool) {
 	return subscriptionOf(nil, rule, e, ref, row, false)

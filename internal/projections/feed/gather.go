@@ -5,7 +5,7 @@ import (
 	"weir/internal/projections"
 )
 
-// gathered is what a batch asks of feeds.
+// gathered is the work of a batch for feeds.
 type gathered struct {
 	all           *projections.Gathered
 	subscriptions []Subscription // the newest for each subscriber in each list
@@ -13,7 +13,7 @@ type gathered struct {
 	notifications []Notification // in the order of the stream
 }
 
-// foldChange takes in what the i-th change asks for.
+// foldChange takes in the work of the i-th change.
 func (g *gathered) foldChange(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, s := range Fold(c, &f) {

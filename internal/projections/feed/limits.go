@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// Limits notes what the notifications that a row sends or gets would lead to and never
+// Limits notes the writes for the notifications that a row sends or gets that would exceed a limit and never
 // can.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	for _, rule := range c.Is.Rules {

@@ -15,7 +15,7 @@ import (
 // A position that a row carries, or a value in our own table, may be of another stream than the changes that come, and above all
 // of these (package copies, apply_above.go).
 
-// keepNewest keeps the values that a higher position kept from being stored, if they are what their rows have now. A job gives
+// keepNewest keeps the values that a higher position kept from being stored, if their rows have them now. A job gives
 // them to all followers.
 func (w *Work) keepNewest(ctx context.Context, refused []*Value) error {
 	refs := make([]store.Ref, len(refused))

@@ -17,9 +17,9 @@ import (
 	"weir/internal/value"
 )
 
-// SettleRows makes rows of the application show what they follow, as the rows are when they are read: each write has the condition
-// that nothing has changed of the row that decides it. A row is entered on the list after it is written, and then the value is read
-// again (CompareAgain), so of a new value and a new follower at least one sees the other. SettleRows may be repeated: of a row that is
+// SettleRows makes rows of the application show the values that they follow, as the rows are when they are read: each write has the
+// condition that nothing has changed of the row that decides it. A row is entered on the list after it is written, and then the value is
+// read again (CompareAgain), so of a new value and a new follower at least one sees the other. SettleRows may be repeated: of a row that is
 // right it checks the entry and the value. It reports whether a table refused a row, of which dead letters are kept then.
 func (w *Work) SettleRows(ctx context.Context, rows []Unsettled) (refused bool, err error) {
 	for range store.MaxRounds {
@@ -109,8 +109,8 @@ func (w *Work) awaitedLists(ctx context.Context, puts []*projections.Put, values
 	return waits, err
 }
 
-// settlingWrite is the write that makes a row show what it follows, without operations if it does. The attribute of a row that
-// follows nothing goes. Of a value that is still to come it stays. A row that is no longer of its entity keeps what it
+// settlingWrite is the write that makes a row show the values that it follows, without operations if it does. The attribute of a row that
+// follows nothing goes. A value that is still to come stays as it is. A row that is no longer of its entity keeps the values that it
 // shows, and no longer follows.
 func (w *Work) settlingWrite(u *Unsettled, p *projections.Put, values Values, waits map[string]bool) store.Write {
 	wr := store.Write{Ref: p.Row, If: store.Cond{w.ExistsCondition(p.Row.Table)}}
@@ -175,7 +175,7 @@ func (w *Work) keepUnsettled(ctx context.Context, p *projections.Put, reason str
 	}))
 }
 
-// ShownFix makes the attributes of a row of the application follow what its fields say.
+// ShownFix makes the attributes of a row of the application follow the rows that its fields say.
 type ShownFix struct {
 	Row     store.Ref
 	Follows []projections.Following // by the row as it was compared
@@ -195,8 +195,8 @@ func (f *ShownFix) RowsRead(m *model.Model) []store.Ref {
 	return append([]store.Ref{f.Row}, seq.Map(f.Follows, func(of projections.Following) store.Ref { return owntable.Follower(listOf(m, of), of.Attr, f.Row) })...)
 }
 
-// IsRight reports whether the row is on the lists of what it follows, and says so, and has nothing of an attribute that follows
-// nothing. What it shows of the values is FollowerFix's.
+// IsRight reports whether the row is on the lists of the rows that it follows, and says so, and has nothing of an attribute that follows
+// nothing. Its values of these are FollowerFix's.
 func (f *ShownFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	e := r.Model.Table(f.Row.Table).Classify(rows[0])
 	if e == nil {

@@ -39,7 +39,7 @@ type Values map[string]kept
 // kept is a followed value as our own table keeps it.
 type kept struct{ owntable.FollowedRow }
 
-// keptIn is what the own table keeps of a followed value; a nil row is one that was never kept.
+// keptIn is the followed value in a row of the own table; a nil row is one that was never kept.
 func keptIn(row value.Item) kept { return kept{owntable.FollowedFrom(row)} }
 
 // shownValue returns the value that a follower shows; keeps says whether it keeps last values.
@@ -104,12 +104,12 @@ func (w *Work) KeepValues(ctx context.Context) ([]bool, error) {
 	return stands, w.keepNewest(ctx, above)
 }
 
-// entryWrite returns the write of a follower's entry on the list of what it follows.
+// entryWrite returns the write of a follower's entry on the list of its row.
 func entryWrite(r *runner.Runner, f projections.Following, row store.Ref) store.Write {
 	return owntable.FollowerRow{Row: projections.KeyedRowOf(r.Model, row), Attr: f.Attr}.Write(owntable.Follower(listOf(r.Model, f), f.Attr, row))
 }
 
-// EnterLists enters the rows on the lists of what they follow. It comes before the rows are written: an entry
+// EnterLists enters the rows on the lists of the rows that they follow. It comes before the rows are written: an entry
 // without a row is harmless and is taken off later, a row without an entry would never get a new value.
 func (w *Work) EnterLists(ctx context.Context, puts []*projections.Put) error {
 	var ws []store.Write
@@ -123,7 +123,7 @@ func (w *Work) EnterLists(ctx context.Context, puts []*projections.Put) error {
 	return err
 }
 
-// ReadValues reads the values that the rows follow, each list once. What has no value yet is not in the
+// ReadValues reads the values that the rows follow, each list once. A value that does not exist yet is not in the
 // result. A value may change at once; CompareAgain finds the rows for which it did.
 func (w *Work) ReadValues(ctx context.Context, puts []*projections.Put) (Values, error) {
 	values := Values{}
@@ -435,7 +435,7 @@ func keepsValue(ctx context.Context, r *runner.Runner, list store.Ref) error {
 	return err
 }
 
-// LeaveLists removes rows from the lists of what they no longer follow. A row that follows
+// LeaveLists removes rows from the lists of values that they no longer follow. A row that follows
 // the value after all keeps its place: it came back to the value, or a newer change was
 // applied before this one.
 func (w *Work) LeaveLists(ctx context.Context) error {

@@ -195,7 +195,7 @@ func (f *LinkFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	return rows[0] == nil || isFollower(r.Model, rows[1], f.Row, f.Attr) && onList(rows[0], f.Attr, list)
 }
 
-// Correct enters the row in the list of what its attribute follows, and makes the row show
+// Correct enters the row in the list of the value that its attribute follows, and makes the row show
 // the value there.
 func (f *LinkFix) Correct(ctx context.Context, r *runner.Runner, floor events.Position) (done, differs bool, err error) {
 	row, err := r.GetRow(ctx, f.Row)
@@ -268,7 +268,7 @@ func (*FollowerFix) MadeBy() *model.RowRule { return nil }
 // RowsRead returns the list and the row.
 func (f *FollowerFix) RowsRead(*model.Model) []store.Ref { return []store.Ref{f.List, f.Row} }
 
-// IsRight reports whether the attribute shows what the list keeps, or follows another one.
+// IsRight reports whether the attribute shows the value of the list, or follows another one.
 func (f *FollowerFix) IsRight(r *runner.Runner, rows []value.Item) bool {
 	list := f.List.Key.Partition.Text()
 	return rows[1] == nil || !onList(rows[1], f.Attr, list) || !isStale(r.Model, f.Row, rows[1], f.Attr, list, keptIn(rows[0]))

@@ -6,7 +6,7 @@ import (
 	"weir/internal/projections"
 )
 
-// Gathered is what a batch asks of followed values.
+// Gathered is the work of a batch on followed values.
 type Gathered struct {
 	Values []Value // the newest for each source and field
 	at     map[string]int
@@ -17,7 +17,7 @@ type Gathered struct {
 	model     *model.Model
 }
 
-// NewGathered returns what a batch asks before any change is folded.
+// NewGathered returns the work of a batch before any change is folded.
 func NewGathered(m *model.Model) *Gathered { return &Gathered{model: m} }
 
 // Fold takes in a change, with the links that ended with copies. It reports whether there

@@ -11,19 +11,19 @@ import (
 	"weir/internal/value"
 )
 
-// Rows of the application follow, too (model.Entity.Follows). Such a row says itself which row it follows, so what it shows
+// Rows of the application follow, too (model.Entity.Follows). Such a row says itself which row it follows, so its value
 // depends on no record: a change after which the row may not show that asks for the row to be settled (apply_shown.go), as it is
 // when it is read. weir's own writes settle rows, and ask for nothing. Where an application writes a row as weir would have, it may
 // ask for nothing either: the row was not settled before, so an earlier change asks, and is not done before the row is right.
 
-// Unsettled is a row of the application that may not show what it follows.
+// Unsettled is a row of the application that may not show the value that it follows.
 type Unsettled struct {
 	Row      store.Ref
 	Was      *model.Entity   // that it is no longer, nil for none
 	Position events.Position // of the newest change that asks
 }
 
-// FoldShown takes in what a change says of the attributes of its own row that follow. It reports whether there was anything, and
+// FoldShown takes in the attributes of a change's own row that follow. It reports whether there was anything, and
 // calls asks with each that may not be settled, and with the row that it follows.
 func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks func(*model.Follow, store.Ref)) (any bool) {
 	u := Unsettled{Row: c.Row, Position: c.Position}
@@ -78,8 +78,8 @@ func (g *Gathered) FoldShown(c *projections.Change, f *projections.Faults, asks 
 	return true
 }
 
-// mayTouch reports whether a change of a row may have changed what its attribute follows or shows. If nothing of that differs, the
-// change that made it so asked, unless no row is followed.
+// mayTouch reports whether a change of a row may have changed the row that its attribute follows, or its value. If nothing of that
+// differs, the change that made it so asked, unless no row is followed.
 func mayTouch(f *model.Follow, c *projections.Change) bool {
 	return mayRename(f, c) || !c.New.Has(owntable.FollowsAttr(f.Attr)) || slices.ContainsFunc(markNames(f.Attr), func(name string) bool {
 		return !value.Equal(c.Old.Get(name), c.New.Get(name))
@@ -98,8 +98,8 @@ func markNames(attr string) []string {
 	return []string{attr, owntable.FollowsAttr(attr), owntable.FollowVersion(attr)}
 }
 
-// isSettled reports whether a row, after a change of it, shows what it follows, as far as the change can tell: weir made the change, or
-// it left alone what weir wrote.
+// isSettled reports whether a row, after a change of it, shows the values that it follows, as far as the change can tell: weir made the
+// change, or it left alone the values that weir wrote.
 func (g *Gathered) isSettled(f *model.Follow, c *projections.Change, of store.Ref, follows bool) bool {
 	if !follows {
 		return !slices.ContainsFunc(markNames(f.Attr), c.New.Has)

@@ -7,7 +7,7 @@ import (
 	"weir/internal/seq"
 )
 
-// ExplainDiff notes what becomes of the values of each derivation that differs. file is the new
+// ExplainDiff notes the fate of the values of each derivation that differs. file is the new
 // model.
 func ExplainDiff(d *model.Diff, file *model.Model) {
 	stays := func(name string) string {
@@ -26,7 +26,7 @@ func ExplainDiff(d *model.Diff, file *model.Model) {
 	}
 }
 
-// becomesOf says what becomes of the values of a derivation that another version of its model adds, changes or renames.
+// becomesOf is the fate of the values of a derivation that another version of its model adds, changes or renames.
 func becomesOf(x *model.DerivationDiff) string {
 	changed := x.What == model.Changed
 	untilLive := "absent until its build is live"

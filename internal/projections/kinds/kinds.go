@@ -29,11 +29,11 @@ func All() []runner.Kind {
 	}
 }
 
-// Contributions returns what a row of entity is adds to tallies of one entity. unfit says
+// Contributions returns the amounts that a row of entity is adds to tallies of one entity. unfit says
 // which tallies cannot use the row.
 var Contributions = tally.ContributionsOf
 
-// GroupByTransaction groups what a builder puts for targets of an entity into pieces for PutPiece.
+// GroupByTransaction groups a builder's puts for targets of an entity into pieces for PutPiece.
 func GroupByTransaction(e *model.Entity, targets []runner.ReadTarget) (out [][]runner.ReadTarget) {
 	if e.SetOf() == nil {
 		return runner.GroupByTransaction(targets)
@@ -71,7 +71,7 @@ func anyAttributes(names []string) (out []value.Attr) {
 	return seq.Map(names, func(name string) value.Attr { return value.Attr{Name: name, Value: value.OfString("\x00")} })
 }
 
-// PutPiece counts rows that a builder has read in what their targets have, in a generation whose
+// PutPiece counts rows that a builder has read in the ledgers of their targets, in a generation whose
 // runner is r (runner.PutPiece). e is the targets' entity.
 func PutPiece(ctx context.Context, r *runner.Runner, e *model.Entity, piece []runner.ReadTarget, unread bool, guard ...store.Write) (did runner.Put, err error) {
 	if e.SetOf() == nil {
@@ -94,7 +94,7 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, ref store.
 	return set.ShowNode(ctx, r, e, ref)
 }
 
-// What builders do with copies and histories.
+// The work of builders on copies and histories.
 var (
 	WillMake   = copies.WillMake
 	Replaces   = copies.IsReplacing
@@ -102,7 +102,7 @@ var (
 	PutEntries = copies.PutEntries
 )
 
-// Excesses lists what a change of a row would lead to that weir could never derive. See
+// Excesses lists the effects of a change of a row that weir could never derive. See
 // projections.Excesses.
 func Excesses(m *model.Model, c *projections.Change) []projections.Excess {
 	limits := func(x *projections.Limits, c *projections.Change, from projections.Origin) {

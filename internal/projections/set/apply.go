@@ -18,7 +18,7 @@ func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part {
 	return &part{gathered: &gathered{all: g, at: map[string]*projections.Target{}}}
 }
 
-// Limits notes what a row would contribute and never can.
+// Limits notes contributions of a row that it never can make.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	tally.Limits(x, c, from, true)
 }
@@ -26,14 +26,14 @@ func (Kind) Limits(x *projections.Limits, c *projections.Change, from projection
 // Letters returns the kind of a row that refused to show its part of a set.
 func (Kind) Letters() []deadletter.Kind { return []deadletter.Kind{deadletter.Set} }
 
-// part is what one batch asks of this kind.
+// part is the work of one batch for this kind.
 // It lives as long as the batch, and belongs to one goroutine.
 type part struct {
 	runner.BasePart
 	*gathered
 }
 
-// Fold takes in what the i-th change asks for.
+// Fold takes in the work of the i-th change.
 func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Apply counts the batch's steps in their leaves, and shows the leaves.

@@ -35,12 +35,12 @@ type built struct {
 	touched map[string]*Leaf // the nodes that were written, by the text of their rows
 }
 
-// newBuilt returns what counts in an entity's sets. With hidden, no rows are written.
+// newBuilt returns the generation that counts in an entity's sets. With hidden, no rows are written.
 func newBuilt(w *runner.Work, e *model.Entity, hidden bool) *built {
 	return &built{&work{Work: w, gathered: &gathered{}, hidden: hidden}, e, map[string]*Leaf{}}
 }
 
-// rootInto returns what counts steps in the set that begins with a row.
+// rootInto returns the generation that counts steps in the set that begins with a row.
 func (b *built) rootInto(root store.Ref) (runner.Into, int) {
 	return func(ctx context.Context, steps []contribution.Step) ([]store.Write, error) {
 		return b.stepWrites(ctx, root, steps)
@@ -101,7 +101,7 @@ func (b *built) touchNode(root store.Ref, path string) {
 }
 
 // countBuilds counts the batch in the generations of its view that are of sets, and takes
-// away from the first generation what rows no longer show.
+// away from the first generation the work that rows no longer show.
 func (w *work) countBuilds(ctx context.Context) error {
 	gs, err := w.Generations()
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *work) countBuilds(ctx context.Context) error {
 			return err
 		}
 		if !shown || g.IsPending(g.Entity.SetOf().Name) {
-			if g.View.IsPending(g.Entity.SetOf().Name) { // rows show what they showed
+			if g.View.IsPending(g.Entity.SetOf().Name) { // rows keep their values
 				w.takeSets(g.Entity)
 			}
 			continue
@@ -216,7 +216,7 @@ func (b *built) showNodes(ctx context.Context) error {
 	return nil
 }
 
-// takeSets removes what a batch asks of the sets of an entity, and returns it with the rows that
+// takeSets removes the work of a batch on the sets of an entity, and returns it with the rows that
 // another writer may have touched.
 func (w *work) takeSets(e *model.Entity) (sets []*projections.Target, leaves []Leaf) {
 	w.sets = slices.DeleteFunc(w.sets, func(t *projections.Target) bool {
@@ -263,7 +263,7 @@ func ShowNode(ctx context.Context, r *runner.Runner, e *model.Entity, row store.
 }
 
 // ShowNodeRow is ShowNode for a node's row of our own table. It does nothing for other rows.
-// A node that names no row of a table is damage, and says what to do.
+// A node that names no row of a table is damage, and names the remedy.
 func ShowNodeRow(ctx context.Context, r *runner.Runner, e *model.Entity, node value.Item) error {
 	if !strings.HasPrefix(node.Get(owntable.Partition).Text(), owntable.Nodes(r.Model.Name)) {
 		return nil

@@ -35,7 +35,7 @@ type setWork struct {
 	done  []*Node // leaves that have counted their steps and must be shown
 }
 
-// countSteps adds each set's steps to the leaves that they belong to, and then shows what the
+// countSteps adds each set's steps to the leaves that they belong to, and then shows the values that the
 // leaves hold.
 // After a crash, leaves may have counted and not be shown: the batch comes again, counts nothing there and shows them.
 func (w *work) countSteps(ctx context.Context) error {
@@ -220,7 +220,7 @@ func (w *work) advanceNode(n *Node, version value.Value) {
 }
 
 // nextVersion returns the next version. The first version comes from the clock, so if weir
-// begins to keep a set again, its versions are above what rows still show.
+// begins to keep a set again, its versions are above those that rows still show.
 func (w *work) nextVersion(version value.Value) value.Value {
 	if version.Kind() != value.Number {
 		version = w.FirstVersion()
@@ -325,7 +325,7 @@ func isForeign(row value.Item, n *Node) bool {
 	return !v.IsMissing() && (v.Kind() != value.Number || value.Compare(v, n.Version) > 0)
 }
 
-// keepSet keeps a dead letter for a row of a set that cannot show what its node holds.
+// keepSet keeps a dead letter for a row of a set that cannot show the values of its node.
 // The node has counted everything. The next change of the node or of the row, or a retry,
 // shows it.
 func (w *work) keepSet(ctx context.Context, e *model.Entity, row store.Ref, changes []int, reason string) error {

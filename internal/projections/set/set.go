@@ -6,20 +6,20 @@ import (
 	"weir/internal/projections/tally"
 )
 
-// Fold returns what a change adds to sets: each amount is of one member.
+// Fold returns the amounts that a change adds to sets: each amount is of one member.
 func Fold(c *projections.Change, f *projections.Faults) []projections.Add {
 	return tally.FoldSets(c, f)
 }
 
-// gathered is what a batch asks of sets.
+// gathered is the work of a batch for sets.
 type gathered struct {
 	all    *projections.Gathered
 	sets   []*projections.Target
 	at     map[string]*projections.Target
-	leaves []Leaf // rows that may not show what they should
+	leaves []Leaf // rows that may not show their values
 }
 
-// foldChange takes in what the i-th change asks for.
+// foldChange takes in the work of the i-th change.
 // A row of a set that another writer changed asks for its leaf to be shown again.
 func (g *gathered) foldChange(i int, c *projections.Change) {
 	var f projections.Faults

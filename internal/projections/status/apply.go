@@ -30,13 +30,13 @@ func (Kind) Show(ctx context.Context, r *runner.Runner, target store.Ref) error 
 	return refused[0]
 }
 
-// part is what one batch asks of this kind.
+// part is the work of one batch for this kind.
 type part struct {
 	runner.BasePart
 	gathered
 }
 
-// Fold takes in what the i-th change asks for.
+// Fold takes in the work of the i-th change.
 func (p *part) Fold(i int, c *projections.Change) { p.foldChange(i, c) }
 
 // Record keeps the facts of the batch.

@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// DerivedRows returns the facts that a row reports about statuses of the entity that is built, and notes what they cannot use.
+// DerivedRows returns the facts that a row reports about statuses of the entity that is built, and notes the parts that they cannot use.
 // They have the least position, so any fact that a record has put, or withdrawn, is newer.
 func (Kind) DerivedRows(r *runner.Runner, name string, c *projections.Change, faults *projections.Faults) (out []runner.DerivedRow) {
 	for _, f := range Fold(c, faults) {
@@ -25,7 +25,7 @@ func (Kind) DerivedRows(r *runner.Runner, name string, c *projections.Change, fa
 	return out
 }
 
-// Audit makes a fact say what its row reports. It keeps its position, so a change that is
+// Audit makes a fact say the report of its row. It keeps its position, so a change that is
 // still to come wins.
 func (Kind) Audit(_ context.Context, r *runner.Runner, have value.Item, want *runner.DerivedRow) (w store.Write, mine bool, err error) {
 	list, name, mine := owntable.FactOf(r.Model.Name, have)

@@ -14,17 +14,17 @@ import (
 	"weir/internal/value"
 )
 
-// What rows report about statuses is kept in our own table as facts, one row for each.
+// The reports of rows about statuses are kept in our own table as facts, one row for each.
 // The newest position of a fact's source wins. After that, weir recomputes the target: it
 // raises the version of the target's ledger, then reads everything that the status
 // depends on with strong consistency, and then shows the result under the raised version.
 // So the recompute with the highest version has read everything that any lower one had,
 // and no lower version is shown over it. Streams may arrive in any order, and a batch any
-// number of times. What the target row itself says is part of the input, and the write
+// number of times. The target row's own value is part of the input, and the write
 // fails if that has changed since it was read.
 
 // keepFacts keeps the facts of the batch, before any status is recomputed, in all generations
-// that count. The first one counts unless rows show a later one, or what is pending.
+// that count. The first one counts unless rows show a later one, or one that is pending.
 func (w *work) keepFacts(ctx context.Context) error {
 	gs, err := w.Generations()
 	if err != nil {
@@ -69,13 +69,13 @@ func (w *work) keepFacts(ctx context.Context) error {
 	return nil
 }
 
-// countsIn reports whether what rows of the entity show of facts counts in a generation.
+// countsIn reports whether the values that rows of the entity show of facts count in a generation.
 func countsIn(g *runner.Generation) bool {
 	return !slices.ContainsFunc(g.Entity.Recomputes(), func(name string) bool { return !g.CountsDerivation(name) })
 }
 
 // isPending reports whether something that rows of an entity show of facts is being built and not
-// shown yet. Then nothing of it is recomputed: rows show what they showed.
+// shown yet. Then nothing of it is recomputed: rows keep their values.
 func isPending(r *runner.Runner, e *model.Entity) bool {
 	return slices.ContainsFunc(e.Recomputes(), r.IsPending)
 }
@@ -139,7 +139,7 @@ func showLedgers(ctx context.Context, w *runner.Work, targets []*projections.Tar
 	return nil
 }
 
-// recomputeSome recomputes what targets show of facts, of which those of the batch are kept.
+// recomputeSome recomputes the values that targets show of facts, of which those of the batch are kept.
 func recomputeSome(ctx context.Context, w *runner.Work, targets []*projections.Target, facts []Fact) error {
 	var refs []store.Ref
 	var put [][]owntable.PutFacts

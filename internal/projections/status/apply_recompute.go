@@ -21,7 +21,7 @@ const recomputesAtOnce = 10
 
 // recomputeRows recomputes the statuses of rows. A row that does not exist needs none: when it is
 // inserted, its own record leads to a recompute. For each row recompute returns why the row
-// refuses what it must show, or nil; such a row has a dead letter. put are the facts that were put for each row, nil if that is not known.
+// refuses its values, or nil; such a row has a dead letter. put are the facts that were put for each row, nil if that is not known.
 func recomputeRows(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) (refused []error, err error) {
 	refused = make([]error, len(refs))
 	if len(refs) == 0 {
@@ -48,7 +48,7 @@ func recomputeRows(ctx context.Context, r *runner.Runner, refs []store.Ref, put 
 	return nil, fmt.Errorf("%s changes faster than its steps can be told", r.DescribeRow(refs[todo[0]]))
 }
 
-// noteRefused has dead letters say which rows refuse what they must show.
+// noteRefused has dead letters say which rows refuse their values.
 func noteRefused(ctx context.Context, r *runner.Runner, refs []store.Ref, ledgers []value.Item, refused []error) error {
 	for i := range refs {
 		if ledgers[i] == nil {
@@ -61,7 +61,8 @@ func noteRefused(ctx context.Context, r *runner.Runner, refs []store.Ref, ledger
 	return nil
 }
 
-// raiseLedgers gives each target's ledger a new version and returns the ledgers. A skip of a ledger loses the part in which facts may have been put.
+// raiseLedgers gives each target's ledger a new version and returns the ledgers. A skip of a ledger loses the part in which facts may
+// have been put.
 func raiseLedgers(ctx context.Context, r *runner.Runner, refs []store.Ref, put [][]owntable.PutFacts) ([]value.Item, error) {
 	ledgers := make([]value.Item, len(refs))
 	todo := make([]int, len(refs))
@@ -80,7 +81,7 @@ func raiseLedgers(ctx context.Context, r *runner.Runner, refs []store.Ref, put [
 				ws[j] = raiseAsRead(at, r.FirstVersion(), ledgers[i], put[i])
 			}
 			ledgers[i] = nil
-			if r.GroupAt(refs[i]) != nil { // what counts for it keeps the ledger, and a recompute may be the last that comes to it
+			if r.GroupAt(refs[i]) != nil { // the row that counts for it keeps the ledger, and a recompute may be the last that comes to it
 				ws[j] = owntable.ExpiringWrite(ws[j])
 			}
 		}
@@ -163,7 +164,7 @@ func recomputeOnce(ctx context.Context, r *runner.Runner, refs []store.Ref, ledg
 			ledgers[i], errs[j] = r.NoteComputed(ctx, refs[i], ledgers[i], CannotCompute(all[j].many))
 		}
 		switch err := errs[j]; {
-		case errors.Is(err, store.ErrCondition): // another worker raised the version: what is read from now on serves under that one
+		case errors.Is(err, store.ErrCondition): // another worker raised the version: later reads serve under that one
 			ledger, err := r.GetRow(ctx, owntable.Ledger(r.Model.Name, refs[i]))
 			if err != nil {
 				return nil, err
@@ -216,12 +217,12 @@ const readAtOnce = 16
 
 // recomputed is the outcome of a recompute of one row.
 type recomputed struct {
-	write store.Write // what shows it; without Ops and Delete if there is nothing to show
+	write store.Write // the write that shows it; without Ops and Delete if there is nothing to show
 	many  []*TooMany  // the stages that cannot be computed
 	stale bool        // the row shows a later recompute
 }
 
-// recomputeAt computes what shows everything derived on a row. There is nothing to show if the row
+// recomputeAt computes the write that shows everything derived on a row. There is nothing to show if the row
 // does not exist, unless it is a group's, belongs to another entity, or shows a later recompute.
 func recomputeAt(ctx context.Context, r *runner.Runner, target store.Ref, row, b value.Item) (recomputed, error) {
 	e := r.GroupAt(target)
@@ -274,7 +275,7 @@ func showCondition(ctx context.Context, r *runner.Runner, e *model.Entity, targe
 	return []store.Test{{Attr: owntable.Version, Is: store.Eq, Value: shown}}, stale, nil
 }
 
-// recomputeWrite returns the write that makes a row show what was recomputed, with the row's tallies, under
+// recomputeWrite returns the write that makes a row show its recomputed values, with the row's tallies, under
 // the ledger's version. Its condition fails if anything that the status depends on has changed since
 // the row was read.
 func recomputeWrite(r *runner.Runner, e *model.Entity, target store.Ref, row, b, want value.Item) store.Write {
@@ -323,8 +324,8 @@ func (k known) First(list string, l *model.Latest) (value.Item, error) {
 	return s.first, err
 }
 
-// readAroundSkip reads what a skip leaves: the names before it, its holes, and the names after it, until a fact holds. It
-// returns the skip with what was read. Its first hole begins with the fact that holds.
+// readAroundSkip reads the facts that a skip leaves: the names before it, its holes, and the names after it, until a fact holds. It
+// returns the skip with the facts that were read. Its first hole begins with the fact that holds.
 func (s *search) readAroundSkip(list string, skip owntable.Skip) (owntable.Skip, error) {
 	left := append([]owntable.Names{{Below: skip.Begin}}, skip.But...)
 	for len(left) > 0 {

@@ -7,7 +7,7 @@ import (
 	"weir/internal/projections"
 )
 
-// gathered is what a batch asks of statuses, besides the recomputes of its targets.
+// gathered is the work of a batch for statuses, besides the recomputes of its targets.
 type gathered struct {
 	all    *projections.Gathered
 	facts  []Fact // the newest for each name
@@ -22,7 +22,7 @@ type group struct {
 	entity *model.Entity
 }
 
-// foldChange takes in what the i-th change asks for.
+// foldChange takes in the work of the i-th change.
 // A row is recomputed once for each batch, however many changes ask for it.
 func (g *gathered) foldChange(i int, c *projections.Change) {
 	var faults projections.Faults

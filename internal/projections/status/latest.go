@@ -16,7 +16,7 @@ import (
 // fact, and then the next fact is the first.
 
 // MaxShown is how many bytes the attributes may have that a target takes from one row. It leaves
-// room in the target for what the application writes.
+// room in the target for the application's attributes.
 const MaxShown = 32 << 10
 
 // takesPart returns the fact that a row takes part in a latest, with the values that the target
@@ -24,7 +24,7 @@ const MaxShown = 32 << 10
 func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *projections.Faults, old bool) (Fact, bool) {
 	of := faults
 	if l.Group != nil {
-		of = nil // the group says what is wrong with its own tests and keys
+		of = nil // the group reports mistakes of its own tests and keys
 	}
 	if !of.IsUsable(&l.Input, row, old) || !faults.IsUsable(&l.Given, row, old) {
 		return Fact{}, false
@@ -56,7 +56,7 @@ func takesPart(c *projections.Change, l *model.Latest, row value.Item, faults *p
 	return f, true
 }
 
-// latestOf returns what a row shows of the latest of rows, all attributes of one row each. An attribute
+// latestOf returns the values that a row shows of the latest of rows, all attributes of one row each. An attribute
 // that this row lacks, and all if there is no row, are Missing.
 func latestOf(e *model.Entity, target store.Ref, known Facts) (out []value.Attr, err error) {
 	for _, l := range e.Latest {

@@ -14,7 +14,7 @@ import (
 	"weir/internal/value"
 )
 
-// Facts gives access to what rows have reported about statuses: in our own table for the
+// Facts gives access to the reports of rows about statuses: in our own table for the
 // runner, in memory for a recount.
 type Facts interface {
 	// Each yields the facts of a list whose names are in names, ordered by name, until
@@ -56,8 +56,8 @@ func CannotCompute(many []*TooMany) string {
 	return strings.Join(seq.Map(many, (*TooMany).String), "; ") + "; all else of the row is right"
 }
 
-// Recompute recomputes what a row shows of facts, and returns the row with it and the stages that cannot be computed. A
-// status moves as far as the facts reach, and never below what the application wrote. A stage
+// Recompute recomputes the values that a row shows of facts, and returns the row with them and the stages that cannot be computed. A
+// status moves as far as the facts reach, and never below the application's value. A stage
 // with more rows or elements than its max stops no other one. Its word is reached if one row is
 // enough for it, and else not, and the attributes that it sets are as the application wrote them.
 func Recompute(e *model.Entity, target store.Ref, row value.Item, known Facts) (want value.Item, many []*TooMany, err error) {
@@ -108,7 +108,7 @@ type reach struct {
 	*model.Stage
 	known  Facts
 	list   string
-	latest value.Item // what the latest row says of the attributes that the stage sets
+	latest value.Item // the latest row's values of the attributes that the stage sets
 	over   *TooMany   // set if there are too many rows or elements; nothing is then latest
 }
 
@@ -257,7 +257,7 @@ func (r *reach) byName(names []string) (bool, error) {
 	return true, nil
 }
 
-// keepTold keeps what the latest row reports. All attributes are of that one row: an attribute
+// keepTold keeps the report of the latest row. All attributes are of that one row: an attribute
 // that it lacks is absent. The first attribute of the stage's set says which row is the
 // latest, and each further one decides where those before are the same. The order in which
 // rows are read makes no difference.
@@ -285,7 +285,7 @@ func CompareValues(a, b value.Value) int {
 	return cmp.Or(cmp.Compare(isTime(a), isTime(b)), value.Compare(a, b))
 }
 
-// isTime is 1 for a time, so that times sort after what is none.
+// isTime is 1 for a time, so that times sort after all other values.
 func isTime(v value.Value) int {
 	if _, ok := value.CompareTimes(v, v); ok {
 		return 1

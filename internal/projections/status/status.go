@@ -11,7 +11,7 @@ import (
 	"weir/internal/value"
 )
 
-// Fact is a row of our own table: what one source row reports about the status of a
+// Fact is a row of our own table: the report of one source row about the status of a
 // target, as of Position. A nil Says withdraws it. Each source has its own fact, so the
 // newest position wins in whatever order facts arrive. A caller that writes facts must
 // recompute the targets afterwards.
@@ -20,10 +20,10 @@ type Fact struct {
 	Says       value.Item
 	Position   events.Position
 	Source     store.Ref     // the row that reports it
-	Entity     *model.Entity // the entity of what must be recomputed:
+	Entity     *model.Entity // the entity of the row that must be recomputed:
 	Target     store.Ref     // this row or, if All is set,
 	All        bool          // every target of the list
-	Latest     *model.Latest // what the row takes part in; nil for the fact of a status
+	Latest     *model.Latest // the derivation that the row takes part in; nil for the fact of a status
 }
 
 // Fold returns the facts that a change reports or withdraws: a row reports that a word of a status is reached, that it
@@ -45,7 +45,7 @@ func Fold(c *projections.Change, faults *projections.Faults) (out []Fact) {
 	return out
 }
 
-// faultOf is what a fault of the fact is said of: the name of its list, which is that of a status or a latest, or of
+// faultOf is the subject of a fault of the fact: the name of its list, which is that of a status or a latest, or of
 // a list of others.
 func (f *Fact) faultOf() string {
 	name, _ := owntable.CutFactList(f.List)

@@ -14,18 +14,18 @@ type Kind struct{ runner.Base }
 // Begin returns the kind's part of a batch.
 func (Kind) Begin(_ *model.Model, g *projections.Gathered) runner.Part { return &part{all: g} }
 
-// Limits notes what a row would contribute and never can.
+// Limits notes contributions of a row that it never can make.
 func (Kind) Limits(x *projections.Limits, c *projections.Change, from projections.Origin) {
 	Limits(x, c, from, false)
 }
 
-// part is what one batch asks of this kind.
+// part is the work of one batch for this kind.
 type part struct {
 	runner.BasePart
 	all *projections.Gathered
 }
 
-// Fold adds what a change contributes to the batch's targets.
+// Fold adds the contributions of a change to the batch's targets.
 func (p *part) Fold(i int, c *projections.Change) {
 	var f projections.Faults
 	for _, a := range Fold(c, &f) {
@@ -35,7 +35,7 @@ func (p *part) Fold(i int, c *projections.Change) {
 	p.all.AddFaults(i, f.NewFaults())
 }
 
-// Apply writes what the batch asks for.
+// Apply writes the work of the batch.
 func (*part) Apply(ctx context.Context, w *runner.Work) error {
 	if err := w.CountBuilds(ctx, OffersOf); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"weir/internal/value"
 )
 
-// ContributionsOf returns what a row of entity is adds to the tallies, which are of one
+// ContributionsOf returns the amounts that a row of entity is adds to the tallies, which are of one
 // entity and no sets. is is nil for no row. unfit says which tallies cannot use the row.
 func ContributionsOf(of []*model.Tally, is *model.Entity, row value.Item) (out []projections.Contribution, unfit []projections.Fault) {
 	if is == nil || row == nil {
@@ -45,7 +45,7 @@ func ContributionsOf(of []*model.Tally, is *model.Entity, row value.Item) (out [
 	return kept, faults.NewFaults()
 }
 
-// OffersOf returns what changes, which must be in stream order, offer to tallies of one entity.
+// OffersOf returns the offers of changes, which must be in stream order, to tallies of one entity.
 // counts leaves out changes by their positions.
 func OffersOf(of []*model.Tally, changes []projections.Change, counts func(*projections.Change) bool) []projections.Offered {
 	var out []projections.Offered
@@ -76,7 +76,7 @@ func OffersOf(of []*model.Tally, changes []projections.Change, counts func(*proj
 	return out
 }
 
-// changedContributions returns what is contributed now to the targets at which that has changed.
+// changedContributions returns the present contributions to the targets at which they have changed.
 // A target to which nothing is contributed any more has an entry without amounts.
 func changedContributions(was, is []projections.Contribution) (out []projections.Contribution) {
 	of := func(cs []projections.Contribution, target store.Ref) []value.Attr {

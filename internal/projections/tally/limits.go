@@ -6,7 +6,7 @@ import (
 	"weir/internal/value"
 )
 
-// Limits notes what a row would contribute to tallies and never can. sets says whether to
+// Limits notes contributions of a row to tallies that it never can make. sets says whether to
 // check the tallies that are sets, or the others.
 func Limits(x *projections.Limits, c *projections.Change, from projections.Origin, sets bool) {
 	for _, src := range c.Is.Sources {
@@ -16,7 +16,7 @@ func Limits(x *projections.Limits, c *projections.Change, from projections.Origi
 	}
 }
 
-// sourceLimits checks what a row contributes to a tally.
+// sourceLimits checks the contribution of a row to a tally.
 // A row that counts for nothing is not checked. An amount is checked only where the key can be
 // made.
 func sourceLimits(x *projections.Limits, src *model.Source, row value.Item, from projections.Origin) {

@@ -10,8 +10,8 @@ import (
 	"weir/internal/value"
 )
 
-// Fold returns what a change adds to the ledgers of its targets: a row contributes to the
-// accumulators of each target what the tally's aggregate says (package aggregate), and
+// Fold returns the amounts that a change adds to the ledgers of its targets: a row contributes to the
+// accumulators of each target the amounts that the tally's aggregate says (package aggregate), and
 // takes it back when it is deleted.
 func Fold(c *projections.Change, f *projections.Faults) []projections.Add {
 	return foldSources(c, f, false)
@@ -43,14 +43,14 @@ func foldSources(c *projections.Change, f *projections.Faults, sets bool) []proj
 	return netAdds(e.adds)
 }
 
-// folding is what the images of one change contribute.
+// folding is the contributions of the images of one change.
 type folding struct {
 	*projections.Faults
 	adds  []projections.Add
-	parts []value.Attr // buffer for what one row adds, reused
+	parts []value.Attr // buffer for the amounts that one row adds, reused
 }
 
-// addContribution adds what a row contributes to one tally, or takes it away if take is set. A
+// addContribution adds the contribution of a row to one tally, or takes it away if take is set. A
 // value that the tally cannot use is a fault and contributes nothing.
 func (e *folding) addContribution(src *model.Source, row value.Item, take bool) {
 	t, rows := src.Tally, e.Faults
@@ -99,7 +99,8 @@ func (e *folding) addContribution(src *model.Source, row value.Item, take bool) 
 	}
 }
 
-// addAmount adds an amount to a tally of a target, or takes it away. The text is what the amount must be instead, "" where it fits.
+// addAmount adds an amount to a tally of a target, or takes it away. The text is the form that the amount must have instead, "" where it
+// fits.
 func (e *folding) addAmount(t *model.Tally, key store.Key, amount value.Value, take bool) (want string) {
 	adds, want := t.Kind.Adds(e.parts[:0], t.Attr, amount)
 	if e.parts = adds; want != "" || t.IsSet() && !t.Target.Takes(key) {
@@ -116,7 +117,7 @@ func (e *folding) addAmount(t *model.Tally, key store.Key, amount value.Value, t
 	return ""
 }
 
-// netAdds sums what one change adds to the same accumulator and leaves out sums of 0, so a
+// netAdds sums the amounts that one change adds to the same accumulator and leaves out sums of 0, so a
 // change that makes no difference here costs no write.
 func netAdds(adds []projections.Add) []projections.Add {
 	out := adds[:0]

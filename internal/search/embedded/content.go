@@ -24,10 +24,10 @@ import (
 // checksum of a closed one is read to its last document, and the sum must come out: a
 // document that came back, is hidden, or is missing with its segment changes it.
 
-// content is the sum of what an index holds.
+// content is the sum of an index's documents.
 type content uint64
 
-// of is what a document adds to the sum.
+// of is the part of a document in the sum.
 func (st stamp) of(id string) content {
 	sum := sha256.Sum256(append(st.bytes(), id...))
 	return content(binary.BigEndian.Uint64(sum[:]))
@@ -50,7 +50,7 @@ func describedBy(snap *scorch.IndexSnapshot) (is described, err error) {
 	return is, err
 }
 
-// checkContent opens an index without writing, and compares what it holds with what was
+// checkContent opens an index without writing, and compares its content with the one that was
 // found in its directory. It reads every document's stamp.
 func (c *corpus) checkContent(found inspection) error {
 	if err := checkCommits(c.dir, found.Commits); err != nil {
@@ -69,7 +69,7 @@ func (c *corpus) checkContent(found inspection) error {
 	return errors.Join(c.compareContent(s, found), s.Close())
 }
 
-// compareContent does what checkContent says, on an index that is open for reading.
+// compareContent does the work of checkContent on an index that is open for reading.
 // It reads every document once, with several goroutines. An index that was closed in order is not
 // read: its checksum says the same.
 func (c *corpus) compareContent(s *scorch.Scorch, found inspection) error {
@@ -151,7 +151,7 @@ func (c *corpus) renewRoot() error {
 	return err
 }
 
-// copyRoot copies what is in a database.
+// copyRoot copies the content of a database.
 // The copy has no free pages, so a wrong list of free pages in the original does no harm.
 func copyRoot(from, to string) error {
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {

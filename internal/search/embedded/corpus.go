@@ -37,7 +37,7 @@ func fingerprint(s search.Schema) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// made is what an index was made for.
+// made is the identity for which an index was made.
 type made struct {
 	Schema   string // the schema's fingerprint
 	Instance string // tells the index from others at its place
@@ -60,13 +60,13 @@ type corpus struct {
 	ended    chan struct{} // closed when the writer has ended
 	failed   chan error    // a recent failure of scorch to write
 	broken   chan struct{} // closed when scorch has given up
-	compared chan struct{} // closed when scorch may merge: what it opened has been compared
+	compared chan struct{} // closed when scorch may merge: the segments that it opened have been compared
 	breaking sync.Once
 	cause    error // why it is broken; read it only after broken is closed
 
 	commits   commits   // of the writer: the number of the last one
 	committed *os.File  // the file that says so
-	unsure    bool      // of the writer: scorch may show what is not on disk
+	unsure    bool      // of the writer: scorch may show changes that are not on disk
 	nextPrune time.Time // of the writer
 }
 

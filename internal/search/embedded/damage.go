@@ -18,7 +18,7 @@ type DamageError struct {
 	Cause error
 }
 
-// Error names the directory, the cause and what to do.
+// Error names the directory, the cause and the remedy.
 func (e *DamageError) Error() string {
 	return fmt.Sprintf("search index %s is damaged or not ours (%v): delete the directory, and it is built again from the rows", e.Dir, e.Cause)
 }

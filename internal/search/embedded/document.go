@@ -44,7 +44,7 @@ func live(s *search.Schema, d *search.Document, st stamp) index.Document {
 	return doc
 }
 
-// tombstone is what a deleted document leaves in the index.
+// tombstone is the entry of a deleted document in the index.
 func tombstone(id string, st stamp, now time.Time) index.Document {
 	doc := document.NewDocument(id)
 	doc.AddField(storedStamp(st))
@@ -55,7 +55,7 @@ func tombstone(id string, st stamp, now time.Time) index.Document {
 	return doc
 }
 
-// goneAt is the term of an hour. Terms sort by time, so a range of them finds what is old enough to go.
+// goneAt is the term of an hour. Terms sort by time, so a range of them finds tombstones that are old enough to go.
 func goneAt(t time.Time) string { return fmt.Sprintf("%s%010d", termGoneAt, t.Unix()/3600) }
 
 // storedStamp is the field with a document's stamp, which is stored and not searched.

@@ -1,7 +1,7 @@
 // Package embedded keeps search documents in Bleve's scorch indexes. Each schema has an
 // index in a directory of its own.
 //
-// # What is in an index
+// # The content of an index
 //
 // A live document has the fields
 //
@@ -36,7 +36,7 @@ import (
 	"weir/internal/search"
 )
 
-// Options are what a caller may choose. The zero Options are good for production.
+// Options are the choices of a caller. The zero Options are good for production.
 type Options struct {
 	// InMemory keeps nothing: the indexes are in a temporary directory that Close
 	// deletes, and Apply does not wait for the disk. (Scorch without a directory would

@@ -26,7 +26,7 @@ import (
 // Scorch's file root.bolt says which segment files make up the index. If scorch cannot
 // load the newest such snapshot, it silently takes an older one or starts empty, and
 // deletes the other files. So every file of the directory is checked before scorch
-// opens it, and what scorch has opened is compared with that afterwards.
+// opens it, and the segments that scorch has opened are compared with that afterwards.
 
 const (
 	rootFile = "root.bolt"
@@ -36,7 +36,7 @@ const (
 // lockWait is how long to wait while another process has the index open.
 const lockWait = 2 * time.Second
 
-// inspection is what a directory says about its index.
+// inspection is the state of an index's directory.
 type inspection struct {
 	exists bool
 	closed bool // and root.bolt is as closing left it
@@ -44,7 +44,7 @@ type inspection struct {
 	files []string // the segment files, sorted
 }
 
-// inspectDirectory reads what a directory says about its index, and checks every segment file.
+// inspectDirectory reads the state of an index's directory, and checks every segment file.
 // It writes nothing.
 func inspectDirectory(dir string) (inspection, error) {
 	entries, err := os.ReadDir(dir)

@@ -33,7 +33,7 @@ type pages struct {
 }
 
 // checkPages walks the pages that a transaction can reach, without bbolt.
-// It reads by ReadAt and follows no pointer out of the file. bbolt maps the file and trusts what it
+// It reads by ReadAt and follows no pointer out of the file. bbolt maps the file and trusts the bytes that it
 // finds there.
 func checkPages(db *bbolt.DB, tx *bbolt.Tx) error {
 	f, err := os.Open(db.Path())
@@ -50,7 +50,7 @@ func checkPages(db *bbolt.DB, tx *bbolt.Tx) error {
 	return p.checkPage(uint64(tx.Cursor().Bucket().Root()))
 }
 
-// checkPage checks a page, and what lies below it.
+// checkPage checks a page, and those below it.
 // A page that is met twice is an error, so a circle ends. Each page is read once.
 func (p *pages) checkPage(id uint64) error {
 	head := make([]byte, pageHead)
@@ -80,7 +80,7 @@ func (p *pages) checkPage(id uint64) error {
 	return nil
 }
 
-// checkElements checks what a page holds, and what lies below it.
+// checkElements checks the content of a page, and the pages below it.
 // Keys lie behind one another in the page, in their order and without overlaps, as bbolt writes
 // them; other layouts that bbolt could read are refused.
 func (p *pages) checkElements(b []byte) error {

@@ -20,7 +20,7 @@ const (
 )
 
 // pruneTombstones adds the removal of old tombstones to a batch, except of documents that the
-// batch itself writes. gone is what they added to the index's content.
+// batch itself writes. gone is their part of the index's content.
 func (c *corpus) pruneTombstones(snap *scorch.IndexSnapshot, b *index.Batch, about map[string]*search.Document, now time.Time) (gone content, err error) {
 	if now.Before(c.nextPrune) {
 		return 0, nil

@@ -86,7 +86,7 @@ func (m *mark) addValue(v value.Value) {
 	}
 }
 
-// readStamps reads what the index holds for these ids, tombstones included.
+// readStamps reads the index's stamps of these ids, tombstones included.
 func readStamps(snap *scorch.IndexSnapshot, ids []string) (map[string]stamp, error) {
 	held := map[string]stamp{}
 	for _, seg := range snap.Segments() {

@@ -144,7 +144,7 @@ type item struct {
 	Update result `json:"update"`
 }
 
-// result is what the cluster answers for one document of a bulk request. The request as a whole may
+// result is the cluster's answer for one document of a bulk request. The request as a whole may
 // succeed while documents fail.
 type result struct {
 	Status int   `json:"status"`

@@ -13,7 +13,7 @@ import (
 	"weir/internal/doctor"
 )
 
-// Look asks a cluster what doctor wants to know of it. It writes nothing. Indexes are left out: the catalog knows them.
+// Look asks a cluster the questions of doctor. It writes nothing. Indexes are left out: the catalog knows them.
 // An error is that of the URL or the context.
 func Look(ctx context.Context, target string) (doctor.Cluster, error) {
 	t, err := ParseTarget(target)

@@ -1,6 +1,6 @@
 // Package opensearch keeps search documents in OpenSearch, one index for each schema.
 //
-// # What is in an index
+// # The content of an index
 //
 // A live document has the fields
 //
@@ -165,7 +165,7 @@ func (ix *Index) Filled(name string) error {
 	return err
 }
 
-// Instance identifies what an index holds now. It changes whenever the index is made
+// Instance identifies the present content of an index. It changes whenever the index is made
 // again. The process that fills the index saves it.
 func (ix *Index) Instance(name string) string {
 	if sp := ix.spaces[name]; sp != nil {
@@ -293,7 +293,7 @@ func (ix *Index) refreshAll(ctx context.Context, names []string) error {
 	return errors.Join(seq.Map(names, func(name string) error { return ix.server.refreshIndex(ctx, ix.spaces[name]) })...)
 }
 
-// Close makes the cluster show what was written, and ends the index.
+// Close makes the cluster show all writes, and ends the index.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
 	closed, wrote := ix.closed, slices.Sorted(maps.Keys(ix.wrote))

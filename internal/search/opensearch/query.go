@@ -63,7 +63,7 @@ func (s *server) askPage(ctx context.Context, sp *space, p *search.Plan) ([]sear
 		return opensearchapi.SearchRequest{
 			Index: []string{sp.alias}, Body: bytes.NewReader(body),
 			AllowPartialSearchResults: &all, TrackTotalHits: no,
-			// Copies of a shard show what was written at different moments, so the
+			// Copies of a shard show writes at different moments, so the
 			// pages of one query all ask the same copy.
 			Preference: newPreference(order),
 			FilterPath: []string{"timed_out", "hits.hits.sort"},

@@ -13,7 +13,7 @@ type call struct {
 	doctor  bool     // only doctor sends it
 }
 
-// calls are all of them. A test holds the list to what a cluster gets, and does.
+// calls are all of them. A test holds the list to the requests that a cluster gets.
 var calls = []call{
 	{request: "HEAD /", actions: []string{"cluster:monitor/main"}},
 	{request: "GET /{index}/_mapping", actions: []string{"indices:admin/mappings/get"}},
@@ -41,8 +41,8 @@ func ofCluster(action string) bool {
 		action == "indices:data/write/bulk" || action == "indices:data/read/mget"
 }
 
-// Role is a role of the Security plugin, as PUT _plugins/_security/api/roles/NAME takes it: what weir asks of the indexes
-// whose names begin with prefix, after "weir-", and no more. With forDoctor it has what doctor asks, too.
+// Role is a role of the Security plugin, as PUT _plugins/_security/api/roles/NAME takes it: weir's needs of the indexes
+// whose names begin with prefix, after "weir-", and no more. With forDoctor it has doctor's needs, too.
 func Role(prefix string, forDoctor bool) []byte {
 	type indexes struct {
 		Patterns []string `json:"index_patterns"`

@@ -27,17 +27,17 @@ type keyed struct {
 	mu   sync.Mutex
 	have login
 	read time.Time // when the secret was asked for last
-	said error     // what came of it instead of a login
+	said error     // the error instead of a login
 }
 
-// login is what a secret says.
+// login is the content of a secret.
 type login struct{ Username, Password string }
 
 // A refused password is looked up this often at most: each look costs a request, and a cluster that
 // denies a permission answers 403 for ever.
 const readAgain = 10 * time.Second
 
-// While there is no password, a secret that cannot be read is asked for this often at most: others get what was said.
+// While there is no password, a secret that cannot be read is asked for this often at most: others get the last answer.
 const failAgain = time.Second
 
 // newKeyed sends nothing yet.
@@ -86,8 +86,8 @@ func (k *keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// login is the name and password to use instead of those that the cluster refused: what another request has read
-// since, or what the secret says now.
+// login is the name and password to use instead of those that the cluster refused: those that another request has read
+// since, or those of the secret now.
 func (k *keyed) login(ctx context.Context, refused login) (login, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -95,7 +95,7 @@ type AnswerError struct {
 	Reason string
 }
 
-// Error is what the cluster says, with the status and, if it gives one, the type.
+// Error is the cluster's words, with the status and, if it gives one, the type.
 func (e *AnswerError) Error() string {
 	if e.Type == "" {
 		return fmt.Sprintf("OpenSearch answers %d %s", e.Status, e.Reason)

@@ -45,7 +45,7 @@ func isAlias(name string) bool {
 	return ok && rest != "" && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789-_=") == ""
 }
 
-// about is what an index says about itself, in its mapping.
+// about is an index's description of itself, in its mapping.
 type about struct {
 	Name     string `json:"name"`
 	Instance string `json:"instance"`
@@ -82,7 +82,7 @@ func (s *server) openIndex(ctx context.Context, sp *space, current, refresh stri
 	return errors.New("other processes keep making it again; are they of another version?")
 }
 
-// findIndex reads what is behind the alias; nil if nothing is.
+// findIndex reads the index behind the alias; nil if nothing is.
 func (s *server) findIndex(ctx context.Context, sp *space) (*about, error) {
 	var got map[string]struct {
 		Mappings struct {
@@ -156,7 +156,7 @@ func (s *server) probeScript(ctx context.Context, sp *space) error {
 	return errors.Join(fmt.Errorf("the cluster does not take a scripted update, by which every document is written: %w", errs[0]), s.dropIndex(ctx, sp))
 }
 
-// refreshIndex makes what was written into one index visible to searches.
+// refreshIndex makes the writes into one index visible to searches.
 func (s *server) refreshIndex(ctx context.Context, sp *space) error {
 	return s.callUntilAnswered(ctx, nil, func() opensearchapi.Request {
 		return opensearchapi.IndicesRefreshRequest{Index: []string{sp.alias}}
@@ -184,7 +184,7 @@ func (sp *space) definition(a about, refresh string) object {
 		properties[sortField(n)] = sorted
 	}
 	settings := object{
-		"index.translog.durability": "request", // what is acknowledged is on disk
+		"index.translog.durability": "request", // acknowledged writes are on disk
 		"similarity.share":          object{"type": "scripted", "script": object{"source": share}},
 		"analysis":                  object{"analyzer": object{"words": object{"type": "custom", "tokenizer": "whitespace"}}},
 	}

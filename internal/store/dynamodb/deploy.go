@@ -67,7 +67,7 @@ func (s *Store) deploy(ctx context.Context, t *store.Table, own bool) (store.Dep
 	return d, nil
 }
 
-// Identity identifies a table and its stream by what DynamoDB says of them. Whole is
+// Identity identifies a table and its stream by DynamoDB's description of them. Whole is
 // false: DynamoDB does not say whether a stream was switched on together with its table,
 // and rows may have been written before.
 func (s *Store) Identity(ctx context.Context, name string) (store.Identity, error) {
@@ -244,7 +244,7 @@ func keySchema(k store.KeySchema) []types.KeySchemaElement {
 	return out
 }
 
-// projection is what an index holds of its rows: all attributes, or keys alone.
+// projection is the part of its rows that an index holds: all attributes, or keys alone.
 func projection(ix *store.Index) *types.Projection {
 	if ix.KeysOnly {
 		return &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly}

@@ -18,8 +18,8 @@ import (
 	"weir/internal/store"
 )
 
-// Look describes a table for doctor, and for a dry run. It changes nothing. What DynamoDB does not answer is said in
-// the facts, with what is needed; an error is that of the context, or a table that the store does not have.
+// Look describes a table for doctor, and for a dry run. It changes nothing. A question that DynamoDB does not answer is noted in
+// the facts, with the need; an error is that of the context, or a table that the store does not have.
 func (s *Store) Look(ctx context.Context, name string) (doctor.Table, error) {
 	if err := s.beginCall(ctx); err != nil {
 		return doctor.Table{}, err
@@ -57,9 +57,9 @@ func (s *Store) checkBackups(ctx context.Context, name string) doctor.Fact[bool]
 	return doctor.Known(is != nil && is.PointInTimeRecoveryDescription != nil && is.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled)
 }
 
-// Needs says what is needed to ask for what a request with this action did not get.
+// Needs names the thing that is missing for an answer to a request with this action.
 // The text stands behind "needs" in a finding. It names one thing: a permission, an endpoint, or an
-// answer, with what the service said.
+// answer, with the service's words.
 func Needs(action string, err error) string {
 	var api smithy.APIError
 	var resp *smithyhttp.ResponseError

@@ -16,7 +16,7 @@
 // A Write's Origin is carried through the stream in the images (origin.go).
 //
 // The files: get.go and query.go read; write.go and transact.go write, with values
-// from values.go; retry.go decides what is sent again, and hot.go
+// from values.go; retry.go decides which requests are sent again, and hot.go
 // spaces writes of rows that are refused for their rate; stream.go reads streams; deploy.go makes
 // tables, and differ.go says how one differs.
 package dynamodb
@@ -59,10 +59,10 @@ type Options struct {
 	// s.
 	Patience time.Duration
 	// Writes, when set, counts the write units of each table, and the writes that were refused
-	// for now. Writes wait for its budget. What they cost is known afterwards, so the budget is
+	// for now. Writes wait for its budget. Their cost is known afterwards, so the budget is
 	// exact over some seconds, not within each.
 	Writes *budget.Writes
-	// Consumed, when set, is called with what each request consumed, in capacity units.
+	// Consumed, when set, is called with the use of each request, in capacity units.
 	// It is called from many goroutines at the same time.
 	Consumed func(Capacity)
 	// Observe, when set, is told of each call.
@@ -73,7 +73,7 @@ type Options struct {
 	Transport http.RoundTripper
 }
 
-// Capacity is what a request consumed on a table.
+// Capacity is a request's use of a table.
 // One of Read and Write is 0, unless the service tells both.
 type Capacity struct {
 	Table string
@@ -82,7 +82,7 @@ type Capacity struct {
 	Write float64
 }
 
-// withDefaults replaces what is left at zero: 32 requests at a time, 200 ms between two reads
+// withDefaults replaces zero options: 32 requests at a time, 200 ms between two reads
 // of one shard (DynamoDB allows five a second), and a record that may be missing from its
 // stream for 3 s after its write.
 func (o Options) withDefaults() Options {
@@ -129,7 +129,7 @@ func LogTo(cfg *aws.Config, log *slog.Logger) {
 }
 
 // Store is a store in DynamoDB. It has no state that a crash could lose.
-// It may be used by many goroutines. What it remembers, such as iterators and hot rows, only saves requests: a new
+// It may be used by many goroutines. Its memory, such as iterators and hot rows, only saves requests: a new
 // Store behaves the same.
 type Store struct {
 	db      *dynamodb.Client

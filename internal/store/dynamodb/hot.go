@@ -26,7 +26,7 @@ type hotRow struct {
 }
 
 const (
-	// The limits of the rates, and of what is remembered.
+	// The limits of the rates, and of the rows that are remembered.
 	hotFirst = 8.0 // writes in a second, once the row was refused twice within hotTwice and not taken in between
 	hotTwice = time.Second
 	hotLeast = 0.5

@@ -17,7 +17,7 @@ import (
 	"weir/internal/store"
 )
 
-// verdict is what an error says about whether the request happened.
+// verdict is whether the request happened, by its error.
 type verdict uint8
 
 const (
@@ -110,7 +110,7 @@ func (s *Store) noteThrottled(id rowID) {
 }
 
 // errAgain is the error of a request that did only part of its work, or was cancelled
-// by other requests. What is left has not happened.
+// by other requests. The rest has not happened.
 var errAgain = errors.New("the service has not done everything yet")
 
 // again says when a request with an unknown outcome may be sent again.
@@ -120,7 +120,7 @@ const (
 	// When a request may be sent again, from the most careful.
 	never again = iota
 	// later: once the connection has failed or its time is over. Were the first request
-	// only late, it could undo what was written after the second one.
+	// only late, it could undo writes that came after the second one.
 	later
 	// soon: also when the answer takes much longer than answers take at present, since
 	// most that are late never come.

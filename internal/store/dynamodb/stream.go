@@ -42,7 +42,7 @@ func (s *Store) Shards(ctx context.Context, table string) ([]store.Shard, error)
 }
 
 // Streams returns the labels of the table's streams that can be read, the latest last;
-// labels sort in that order. What was written between two streams is in neither. A
+// labels sort in that order. A change between two streams is in neither. A
 // stream that was switched off can be read for a day, and its shards are listed for as
 // long. Streams that were off when the store was opened are found only by their labels
 // in met.
@@ -298,7 +298,7 @@ type cursor struct {
 // Read returns a page of a shard, and remembers the iterator for the next page. The
 // zero position means the oldest record that is left.
 // A page without records and without End means that there is nothing new yet. Records that only announce a removal
-// are left out. The error wraps store.ErrTrimmed if the stream no longer has what comes after the position.
+// are left out. The error wraps store.ErrTrimmed if the stream no longer has the record after the position.
 func (s *Store) Read(ctx context.Context, table, shard string, after events.Position, max int) (store.Records, error) {
 	if err := s.beginCall(ctx); err != nil {
 		return store.Records{}, fmt.Errorf("reading the stream: %w", err)

@@ -78,7 +78,7 @@ func (s *Store) transactItems(ws []store.Write) (items []types.TransactWriteItem
 }
 
 // transactItem is a write in the form of the API. A write with Check only tests its condition.
-// Returned rows are not asked for: a transaction says which write failed, not what it found.
+// Returned rows are not asked for: a transaction says which write failed, not which row it found.
 func transactItem(t *store.Table, w *store.Write) (item types.TransactWriteItem, err error) {
 	p, err := planWrite(t, w)
 	switch {
@@ -186,10 +186,10 @@ func reason(c *types.TransactionCanceledException, of []*store.Write) (err error
 	return err, true
 }
 
-// transactUnits is what a write or a check in a transaction costs at the least.
+// transactUnits is the least cost of a write or a check in a transaction.
 const transactUnits = 2
 
-// atLeast raises what a transaction is said to have consumed to what DynamoDB documents: two
+// atLeast raises the reported use of a transaction to the one that DynamoDB documents: two
 // units for each write. DynamoDB Local answers 4 for a transaction of any size.
 func atLeast(said []types.ConsumedCapacity, of []*store.Write) []types.ConsumedCapacity {
 	least := map[string]float64{}

@@ -150,7 +150,7 @@ func fromStream(v streams.AttributeValue) (value.Value, error) {
 	return value.Value{}, fmt.Errorf("an attribute value of type %T", v)
 }
 
-// setOf makes a set of what the service sent. Its members are in order afterwards.
+// setOf makes a set of the service's members. They are in order afterwards.
 // The service orders members in a way of its own.
 func setOf[T string | []byte](k value.Kind, elems []T) (value.Value, error) {
 	out := make([]value.Attr, len(elems))

@@ -37,7 +37,7 @@ type call struct {
 
 // run executes the chains in parallel, and after an error begins no more of them.
 // Chains that have begun are finished, so a caller that gets an error knows of each write with an
-// outcome what became of it, and nothing of the others.
+// outcome how it ended, and nothing of the others.
 func (c *call) run(ctx context.Context) error {
 	chains := c.groupByKey()
 	return c.forEach(len(chains), func(i int) error { return c.do(ctx, chains[i]) })
@@ -183,7 +183,7 @@ func (c *call) one(ctx context.Context, i int) (err error) {
 		return err
 	case errors.Is(known, store.ErrCondition):
 		row = standing(err)
-		c.opts.Writes.Spent(ctx, t.Name, c.unitsOf(row)) // a write that does not happen costs what it would have
+		c.opts.Writes.Spent(ctx, t.Name, c.unitsOf(row)) // a write that does not happen costs as much as one that does
 	}
 	if known != nil {
 		out.Err = w.Failed(known)
@@ -305,7 +305,7 @@ func returnOnFailure(w *store.Write) types.ReturnValuesOnConditionCheckFailure {
 	return types.ReturnValuesOnConditionCheckFailureNone
 }
 
-// unitsOf is what it costs to write a row of this size, without indexes; 1 if it is not known.
+// unitsOf is the cost of a write of a row of this size, without indexes; 1 if it is not known.
 func (c *call) unitsOf(row attributes) float64 {
 	item, err := rowOf(row)
 	if err != nil || len(row) == 0 {

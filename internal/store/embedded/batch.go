@@ -157,9 +157,9 @@ func (b *batch) readRows(bounded bool) error {
 	return nil
 }
 
-// applyStep applies write i to its slot and adds its stream record. What prevents
+// applyStep applies write i to its slot and adds its stream record. A reason against
 // this write is in the outcome.
-// Writes of one batch see what the ones before it in the batch have done, committed or not.
+// Writes of one batch see the effects of the ones before it in the batch, committed or not.
 func (b *batch) applyStep(i int, out *store.Outcome) {
 	w, sl := b.writes[i], b.slotOf[i]
 	err := b.tryWrite(w, sl)
@@ -237,7 +237,7 @@ func (b *batch) emitRecord(w *store.Write, sl *slot, next value.Item) {
 // commitSize is how many bytes a commit would write, without index entries.
 func (b *batch) commitSize() int { return b.changes.Len() + b.pending }
 
-// commitSteps writes what the steps so far have changed, each row once. A crash leaves the
+// commitSteps writes the changes of the steps so far, each row once. A crash leaves the
 // commit whole or not at all.
 // It does not sync. After an error it is unknown whether the changes are in the store, and end
 // drops the rows from the cache.

@@ -30,7 +30,7 @@ func (s *Store) buildIndexes() error {
 	return nil
 }
 
-// indexMeta is what the catalog has of an open index.
+// indexMeta is the catalog's entry of an open index.
 func (t *table) indexMeta(ix *index) *indexMeta {
 	if ix.isExpiry() {
 		return t.meta.Expiry

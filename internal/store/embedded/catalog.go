@@ -19,7 +19,7 @@ import (
 // Format is the version of the format of a directory. A store of another one is refused.
 const Format = 1
 
-// catalog is the JSON under "mtables": what the store knows about its tables. An id is
+// catalog is the JSON under "mtables": the store's knowledge about its tables. An id is
 // never used twice, so that the remains of a dropped index cannot be mistaken for
 // another index. The catalog is written as a whole, in the same batch as the change
 // that it describes.
@@ -32,7 +32,7 @@ type catalog struct {
 	Tables   map[string]*tableMeta `json:"tables"`
 }
 
-// tableMeta is what the catalog has of a table.
+// tableMeta is the catalog's entry of a table.
 type tableMeta struct {
 	ID      uint16                `json:"id"`
 	Key     []keyMeta             `json:"key"`
@@ -51,7 +51,7 @@ type keyMeta struct {
 	Type string `json:"type"` // S, N or B, as in DynamoDB
 }
 
-// indexMeta is what the catalog has of an index.
+// indexMeta is the catalog's entry of an index.
 type indexMeta struct {
 	ID       uint16    `json:"id"`
 	Key      []keyMeta `json:"key"`
@@ -143,7 +143,7 @@ func (c *catalog) newShards(n int, low, high uint64, parent uint32, start uint64
 }
 
 // reconcileTables changes the catalog so that it describes the given tables, and adds to the
-// batch the removal of what they no longer have. New indexes are Building. Tables that
+// batch the removal of indexes that they no longer have. New indexes are Building. Tables that
 // are not given stay as they are.
 // Nothing is durable before the caller commits the batch, so a crash leaves the old catalog whole.
 func (c *catalog) reconcileTables(tables []store.Table, shards int, last uint64, b *pebble.Batch) error {
@@ -230,7 +230,7 @@ func dropIndex(ix *indexMeta, b *pebble.Batch) error {
 
 // reconcileStream opens shards for a stream that is switched on, and closes the shards
 // of one that is switched off. If a stream is switched on again, its new shards have no
-// parents: what was written in between is not in the stream.
+// parents: changes in between are not in the stream.
 func (c *catalog) reconcileStream(t *store.Table, meta *tableMeta, n int, last uint64) {
 	open := 0
 	for _, s := range meta.Shards {

@@ -17,7 +17,7 @@
 //
 // One Pebble batch has a row, its index entries and its stream record. Pebble's log
 // keeps batches whole and in order. So a crash at any moment loses at most the last
-// batches, and what is left is consistent. Writes are not synced; Sync and Close are.
+// batches, and the rest is consistent. Writes are not synced; Sync and Close are.
 //
 // Beyond the contract, a Store has Split. Expired rows stay until Sweep is called.
 //
@@ -48,7 +48,7 @@ import (
 
 // Store is an embedded store. No other process or Store may use its directory.
 // Its methods may be called by many goroutines. Close waits for them.
-// A Store keeps what it was given at Open; a table that is new needs another Open.
+// A Store keeps the tables that it was given at Open; a table that is new needs another Open.
 type Store struct {
 	db    *pebble.DB
 	po    *pebble.Options
@@ -133,7 +133,7 @@ func Open(dir string, tables []store.Table, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// withAdvice adds to an error what the user can do, if that is known.
+// withAdvice adds the remedy to an error, if that is known.
 func withAdvice(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -231,7 +231,7 @@ func (s *Store) tableNamed(name string) (*table, error) {
 
 // Sync returns once everything acknowledged survives a crash; it returns at once if
 // that is already known. Callers that wait at the same time share one sync of the disk.
-// A mark is written for each sync that reaches the disk, so the log can tell later what was durable
+// A mark is written for each sync that reaches the disk, so the log can tell later which writes were durable
 // (journal.go).
 func (s *Store) Sync(ctx context.Context) error {
 	if err := s.beginOperation(ctx); err != nil {

@@ -169,7 +169,7 @@ func (l *files) noteSynced(path string, t *tracked, at summed.Prefix) error {
 	return l.replaceList(false)
 }
 
-// noteWritten adds written bytes to what is known of a file.
+// noteWritten adds written bytes to the known state of a file.
 func (t *tracked) noteWritten(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +183,7 @@ func (t *tracked) ended() {
 	t.open = false
 }
 
-// stage is what was written so far. A sync that begins later makes at least that durable.
+// stage is the bytes that were written so far. A sync that begins later makes at least those durable.
 func (t *tracked) stage() summed.Prefix {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -40,7 +40,7 @@ func (t *table) indexNamed(name string) *index {
 }
 
 // keyValues appends a row's values of the table's indexed attributes, in their order.
-// One walk over the row collects what all indexes need.
+// One walk over the row collects the values that all indexes need.
 func (t *table) keyValues(b []value.Value, row value.Item) []value.Value {
 	for _, name := range t.indexed {
 		for len(row) > 0 && strings.Compare(row[0].Name, name) < 0 {

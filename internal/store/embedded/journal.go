@@ -130,7 +130,7 @@ func readNote(fs vfs.FS, dir string) (log, done uint64, err error) {
 	return binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:]), nil
 }
 
-// mark is what a sync writes into the log: the number of the log, and how many of its marks are
+// mark is a sync's entry in the log: the number of the log, and how many of its marks are
 // known to be on disk. A mark of kind markClosed is the last of a store that was closed in order.
 type mark struct {
 	kind byte
@@ -150,7 +150,7 @@ func markIn(b []byte) (m mark, ok bool) {
 
 // checkJournal checks the last log of a store that no process has open. After the store
 // was closed, nothing of it may be missing; after a crash, nothing that a mark or
-// SYNCED counts. Pebble itself checks the logs before the last. doubt says what cannot
+// SYNCED counts. Pebble itself checks the logs before the last. doubt says which bytes cannot
 // be known, although the store may be opened.
 func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	logs, err := wal.Scan(wal.Dir{FS: fs, Dirname: dir})
@@ -184,7 +184,7 @@ func checkJournal(fs vfs.FS, dir string, closed bool) (doubt, err error) {
 	return doubt, nil
 }
 
-// checkLog checks a log that must have at least this many marks. torn says what is
+// checkLog checks a log that must have at least this many marks. torn says which part is
 // dropped at its end, which no sync is known to have covered.
 func checkLog(fs vfs.FS, log wal.LogicalLog, closed bool, least uint64) (torn, err error) {
 	_, path := log.SegmentLocation(log.NumSegments() - 1)
@@ -243,7 +243,7 @@ const (
 )
 
 // markCounts returns the highest count in any mark of a log, and whether there is a mark at
-// all. It reads every chunk that is readable, and skips what is not.
+// all. It reads every chunk that is readable, and skips the others.
 func markCounts(b []byte, log uint64) (most uint64, any bool) {
 	for ; len(b) > 0; b = b[min(len(b), logBlock):] {
 		block := b[:min(len(b), logBlock)]
@@ -265,7 +265,7 @@ func markCounts(b []byte, log uint64) (most uint64, any bool) {
 	return most, any
 }
 
-// chunkAt returns the content of the chunk of the log that begins here, and what
+// chunkAt returns the content of the chunk of the log that begins here, and the place that
 // follows it. The result is nil if no chunk with a whole record begins here.
 func chunkAt(b []byte, log uint32) (content, rest []byte) {
 	if len(b) < 11 || b[6] < chunkFirst || b[6] >= chunkKinds || binary.LittleEndian.Uint32(b[7:]) != log {

@@ -121,7 +121,7 @@ func takeKeyValue(b []byte, kind store.KeyType) (value.Value, []byte, error) {
 	return value.Value{}, b, errKeyForm
 }
 
-// takeBytes reads a text or a binary and returns what follows it. The text is a copy, so b may be
+// takeBytes reads a text or a binary and returns the bytes after it. The text is a copy, so b may be
 // used again.
 func takeBytes(b []byte) (string, []byte, error) {
 	var out []byte
@@ -144,7 +144,7 @@ func takeBytes(b []byte) (string, []byte, error) {
 	}
 }
 
-// takeNumber reads a number and returns what follows it. Bytes that no number is written as are
+// takeNumber reads a number and returns the bytes after it. Bytes that no number is written as are
 // errKeyForm, so damage ends a read and is never another key.
 func takeNumber(b []byte) (value.Value, []byte, error) {
 	if len(b) == 0 {

@@ -27,8 +27,8 @@ const landing = "landing-"
 // landBytes is about how large a table becomes before another one is begun.
 const landBytes = 64 << 20
 
-// staged is what a Load has on disk and is not part of the store yet: sorted tables of the rows
-// that have streams, and of everything else what is sorted first.
+// staged is the part of a Load that is on disk and not in the store yet: sorted tables of the rows
+// that have streams, and of everything else the values that are sorted first.
 type staged struct {
 	paths  []string
 	w      *sstable.Writer // of the last path, nil for none
@@ -102,7 +102,7 @@ func appendChange(b, stored []byte, gone bool) []byte {
 	return append(append(b, 1), stored...)
 }
 
-// appendKey adds a key to the table that is being made. Keys must ascend, so what is derived from a
+// appendKey adds a key to the table that is being made. Keys must ascend, so those that are derived from a
 // row is staged with it or before it.
 func (l *load) appendKey(key, stored []byte, gone bool) (err error) {
 	g := &l.staged
@@ -144,9 +144,9 @@ func (g *staged) end() error {
 	return w.Close()
 }
 
-// Land stages what is left, and puts everything that is staged into the store: rows and index
+// Land stages the rest, and puts everything that is staged into the store: rows and index
 // entries, in one step. It is durable when Land returns; a crash before leaves all of it or
-// nothing. What the store acknowledged before is durable first.
+// nothing. Writes that the store acknowledged before are durable first.
 func (l *load) Land(ctx context.Context) error {
 	if err := l.s.Sync(ctx); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (l *load) landStaged(ctx context.Context) error {
 	return errors.Join(err, l.giveUp())
 }
 
-// mergeTable makes a table of what was sorted. A key that comes twice is an error: a row was read again
+// mergeTable makes a table of sorted keys. A key that comes twice is an error: a row was read again
 // after it was staged.
 func (l *load) mergeTable(sorted *sorter.Sorter) error {
 	r, err := sorted.Sorted()
@@ -211,9 +211,9 @@ func (l *load) mergeTable(sorted *sorter.Sorter) error {
 	return err
 }
 
-// giveUp deletes what did not land. It may be called again.
+// giveUp deletes rows that did not land. It may be called again.
 func (l *load) giveUp() error {
-	_ = l.staging.Wait() // what it made is deleted
+	_ = l.staging.Wait() // its files are deleted
 	g := &l.staged
 	err := errors.Join(g.end(), g.own.Close(), g.index.Close())
 	for _, path := range g.paths {
@@ -235,7 +235,7 @@ func (l *load) clearStaged() {
 	l.staged = staged{own: sorter.New(most, l.scratchFile), index: sorter.New(most, l.scratchFile)}
 }
 
-// minStaged is the least memory for what is sorted.
+// minStaged is the least memory for sorting.
 const minStaged = 64 << 10
 
 // scratchName is how the names of files begin that are sorted in.
@@ -336,7 +336,7 @@ func (l *load) sortEntries(r *loaded) error {
 	return err
 }
 
-// Free is what the file system of the directory has for more.
+// Free is the free space of the directory's file system.
 func (l *load) Free() int64 {
 	free, err := freeIn(l.s.files.fs, l.s.files.dir)
 	if err != nil {

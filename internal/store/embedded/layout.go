@@ -19,7 +19,7 @@ var (
 	keyCatalog = []byte("mtables")
 )
 
-// spaceLen is the length of what appendSpace appends.
+// spaceLen is the length of the bytes that appendSpace appends.
 const spaceLen = 3
 
 // appendSpace begins a key of one of the spaces that the package comment lists.

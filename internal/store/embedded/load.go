@@ -27,7 +27,7 @@ type load struct {
 
 	byID      map[uint16]*table
 	rows      map[string]*loaded // by key
-	parts     map[string]*part   // of tables without a stream, by what the keys of a partition begin with
+	parts     map[string]*part   // of tables without a stream, by the beginning of the keys of a partition
 	below     *pebble.Iterator   // the store's rows, nil before the first query of a window
 	bytes     int
 	records   []events.Record
@@ -36,7 +36,7 @@ type load struct {
 	known     []*loaded
 	staging   parallel.Beside    // works on staged
 	staged    staged             // of which it is, while it runs
-	spare     map[string]*loaded // empty, for what is written after the next Stage
+	spare     map[string]*loaded // empty, for writes after the next Stage
 	scratches int                // files that were made to sort in
 
 	key, scratch []byte
@@ -54,7 +54,7 @@ type loaded struct {
 	known bool
 }
 
-// loadedBytes is about what a row takes beside its key and images.
+// loadedBytes is about the memory of a row beside its key and images.
 const loadedBytes = 400
 
 // mostKnown is how many rows are kept as items, too.
@@ -89,14 +89,14 @@ func (s *Store) Load(ctx context.Context, o store.LoadOptions) (store.Load, erro
 }
 
 // lendMemory leaves the memory of memtables, which are not written while rows land, and of the row cache to a
-// Load, which keeps what it reads itself. The function that it returns takes it back.
+// Load, which keeps its own reads. The function that it returns takes it back.
 func (s *Store) lendMemory() (takeBack func()) {
 	s.cache.beginAll()
 	s.cache.endAll()
 	return s.po.Cache.Reserve(2 * int(s.opts.MemTableBytes))
 }
 
-// Close gives up what has not landed. It may be called again.
+// Close gives up rows that have not landed. It may be called again.
 func (l *load) Close() error {
 	l.restore()
 	return l.giveUp()
@@ -145,7 +145,7 @@ func (l *load) Take() []events.Record {
 	return out
 }
 
-// Get reads rows by key, as the load has written them, or as the store has them. What it reads stays in
+// Get reads rows by key, as the load has written them, or as the store has them. The rows that it reads stay in
 // memory until the next Stage or Land.
 func (l *load) Get(ctx context.Context, refs []store.Ref) ([]value.Item, error) {
 	if err := l.s.beginOperation(ctx); err != nil {
@@ -274,7 +274,7 @@ func (l *load) keepItem(r *loaded, item value.Item) {
 	r.item, r.known = item, true
 }
 
-// forgetDecoded drops the decoded rows of the call that has ended. What they were changed to stays in the
+// forgetDecoded drops the decoded rows of the call that has ended. Their changed forms stay in the
 // window, in stored form.
 func (l *load) forgetDecoded() {
 	for _, r := range l.known {
@@ -285,7 +285,7 @@ func (l *load) forgetDecoded() {
 }
 
 // Write executes each write by itself, in order. Nothing of it is in the store before Land. An error of the
-// whole call means that the load has to be given up; what is wrong with one write is in its Outcome.
+// whole call means that the load has to be given up; the fault of one write is in its Outcome.
 func (l *load) Write(ctx context.Context, ws []store.Write) ([]store.Outcome, error) {
 	out := make([]store.Outcome, len(ws))
 	if err := l.s.beginOperation(ctx); err != nil {
@@ -326,7 +326,7 @@ func (l *load) fetchAll(ws []store.Write) ([]*loaded, error) {
 // errLoad marks errors that are not of one write alone.
 var errLoad = errors.New("loading")
 
-// undo is what takes a write back.
+// undo takes a write back.
 type undo struct {
 	row     *loaded
 	was     []byte
@@ -454,7 +454,7 @@ func (l *load) Transact(ctx context.Context, ws []store.Write) error {
 	return fmt.Errorf("transact: %w", err)
 }
 
-// writeAll does the writes in order and notes in done what undoes each. After an error the caller
+// writeAll does the writes in order and notes in done how to undo each. After an error the caller
 // undoes those that are in done, so none of them is seen.
 func (l *load) writeAll(ws []store.Write, done *[]undo) error {
 	if err := l.refuseImpossible(ws); err != nil {

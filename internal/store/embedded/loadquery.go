@@ -19,7 +19,7 @@ type part struct {
 	alone  bool     // the store has no row of the partition
 }
 
-// partBytes is about what a key takes in a part.
+// partBytes is about the memory of a key in a part.
 const partBytes = 64
 
 func (p *part) add(key string) { p.late = append(p.late, key) }

@@ -60,7 +60,7 @@ type Options struct {
 	Still bool
 }
 
-// withDefaults fills in what is zero. Sizes of caches are shares of Memory: of every 256 MB, 12 for
+// withDefaults fills in zero options. Sizes of caches are shares of Memory: of every 256 MB, 12 for
 // blocks, 24 for rows, 12 for the newest stream records, and 16 for each memtable.
 func (o Options) withDefaults() Options {
 	if o.InMemory {
@@ -156,7 +156,7 @@ func (o Options) pebbleOptions(lock *pebble.Lock, list *files, j *journal) *pebb
 		return cs
 	})
 	po.Experimental.SpanPolicyFunc = ownTables
-	// What lands is in a synced manifest when Land returns, and never in the log.
+	// Landed rows are in a synced manifest when Land returns, and never in the log.
 	po.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	for i := range po.Levels {
 		po.Levels[i].BlockSize = 8 << 10
@@ -193,7 +193,7 @@ const (
 	maxSaid  = 1000
 )
 
-// Infof drops what Pebble says of its own work.
+// Infof drops Pebble's messages of its own work.
 func (l *pebbleLog) Infof(string, ...any) {}
 
 // Errorf logs an error, once for each text within a while.

@@ -21,8 +21,8 @@ import (
 // means nothing.
 const ownerFile = "OWNER"
 
-// owner is what the file of a directory's owner says, for people: another process that finds the
-// directory taken prints it. The lock is what keeps others out, not this file.
+// owner is the content of the file of a directory's owner, for people: another process that finds the
+// directory taken prints it. The lock keeps others out, not this file.
 type owner struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`

@@ -127,7 +127,7 @@ func (r *reader) readRow(key []byte) (stored []byte, item value.Item, err error)
 	return stored, item, err
 }
 
-// releaseRead gives back what the last read held. Bytes that the read returned may not be used after it.
+// releaseRead gives back the memory of the last read. Bytes that the read returned may not be used after it.
 func (r *reader) releaseRead() error {
 	last := r.last
 	r.last = nil

@@ -47,7 +47,7 @@ type cacheCount struct {
 	commits int // that are running
 }
 
-// cachedBytes is about what a row takes beside its key and stored form.
+// cachedBytes is about the memory of a row beside its key and stored form.
 const cachedBytes = 96
 
 // part is chosen by bits of the hash that the locks do not use. count is the counter of
@@ -69,7 +69,7 @@ func (c *rowCache) get(hash uint64, key []byte) (stored []byte, item value.Item,
 }
 
 // find returns a row's stored bytes. found says that the cache knows, and then nil means that
-// there is no such row. since is for the caller that reads the store itself: what it read goes
+// there is no such row. since is for the caller that reads the store itself: its row goes
 // into the cache only if nothing changed meanwhile.
 func (c *rowCache) find(hash uint64, key []byte) (stored []byte, found bool, since uint64) {
 	p := c.part(hash)
@@ -167,7 +167,7 @@ func (c *rowCache) drop(hash uint64, key []byte) {
 	p.forgetKey(key)
 }
 
-// keepRow adds a row in place of what the part has for its key. It leaves out a row that
+// keepRow adds a row in place of the part's row for its key. It leaves out a row that
 // would take much of the room.
 func (p *cachePart) keepRow(room int, key, stored []byte) {
 	p.forgetKey(key)

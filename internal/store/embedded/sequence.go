@@ -76,7 +76,7 @@ func (t *ticket) take(tab *table) uint64 {
 }
 
 // publishTicket says that the ticket's batch is committed or was given up. It wakes readers
-// that wait for what has become visible.
+// that wait for records to become visible.
 // visible never goes down, and passes a ticket only when all before it are done: a batch that is
 // slow to commit holds back readers, not writers.
 func (q *sequencer) publishTicket(t *ticket) {

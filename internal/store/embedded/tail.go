@@ -8,7 +8,7 @@ import (
 )
 
 // tail keeps the newest records of all streams in memory, so that a reader that is
-// nearly up to date need not read the store. What is not here is read from the store.
+// nearly up to date need not read the store. Records that are not here are read from the store.
 type tail struct {
 	room int // bytes
 

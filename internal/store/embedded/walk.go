@@ -23,7 +23,7 @@ func (s *Store) newWalker(tab *table, shard uint32, low, high uint64) (*walker, 
 	return &walker{it: it, tab: tab, shard: shard}, err
 }
 
-// endWalk ends the walk; what next returned is no longer valid.
+// endWalk ends the walk; the record of next is no longer valid.
 func (w *walker) endWalk() { _ = w.it.Close() }
 
 // first goes to the shard's first record, next to the following one.

@@ -11,7 +11,7 @@ const (
 	// chunk is the maximum of writes in a batch. A Write call is executed in chunks, so
 	// that it does not block too many rows for too long.
 	chunk = 1024
-	// chunkBytes limits what a chunk of several writes reads, and the size of a commit.
+	// chunkBytes limits the reads of a chunk of several writes, and the size of a commit.
 	chunkBytes = 4 << 20
 )
 
