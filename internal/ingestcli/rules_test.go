@@ -17,7 +17,7 @@ const rulesList = "testdata/rules.txt"
 
 var (
 	shownIn = regexp.MustCompile(`^\t(\S+):(\d+)\t(.*)$`)
-	kindOf  = regexp.MustCompile(`(?:ProblemOf|refuse)\(http\.Status\w+, "([a-z-]+)"|\{http\.Status\w+, "([a-z-]+)"\}`)
+	kindOf  = regexp.MustCompile(`(?:ProblemOf|newRefusal)\(http\.Status\w+, "([a-z-]+)"|\{http\.Status\w+, "([a-z-]+)"\}`)
 )
 
 // TestRulesList: each line that the list names is there, or not far, and the page of HTTP names each

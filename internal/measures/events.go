@@ -53,6 +53,7 @@ var events = []Event{
 	{"search.unreachable", slog.LevelWarn, "searches are refused, and rows are applied: the search indexes cannot be built", "tried again; start the cluster"},
 	{"search.refused", slog.LevelWarn, "the search indexes cannot be opened; rows are applied, and searches are refused until then", "start the cluster"},
 	{"search.gone", slog.LevelWarn, "searches are refused, and rows are applied: a search index is gone, or was made again; it is filled again", "nothing; find out what deleted it"},
+	{"search.elsewhere", slog.LevelInfo, "searches are refused until this process reads again: another one has the search index now", "nothing to do"},
 	{"search.refilled", slog.LevelWarn, "the search indexes are filled again, for the row that says what is in them cannot be read", "nothing to do"},
 	{"sweep.removed", slog.LevelInfo, "rows whose time to live was over are removed", "of the embedded store"},
 

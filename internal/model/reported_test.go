@@ -80,7 +80,7 @@ func reports(t *testing.T) (out [][]string) {
 				return true
 			}
 			of, ok := call.Fun.(*ast.SelectorExpr)
-			if ok && slices.Contains([]string{"report", "remark", "warn", "cost", "refuseUnknown", "attributeOf", "wrong", "missing"}, of.Sel.Name) {
+			if ok && slices.Contains([]string{"addFlaw", "addRemark", "addWarning", "addCost", "refuseUnknown", "attributeOf", "reportWrong", "reportMissing"}, of.Sel.Name) {
 				var lines []string
 				for line := set.Position(call.Pos()).Line; line <= set.Position(call.End()).Line; line++ {
 					lines = append(lines, fmt.Sprintf("%s:%d", name, line))
