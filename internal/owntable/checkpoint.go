@@ -142,20 +142,3 @@ var isDone = store.Test{Attr: checkDone, Is: store.Exists}
 func (c CheckpointRow) Drop(at store.Ref) store.Write {
 	return store.Write{Ref: at, Delete: true, If: store.Cond{{isDone}, {unmovedTest(c.At)}}}
 }
-
-// The row of past|MODEL holds the counts of all shards that are over, in the same attributes as a checkpoint's counts. The transaction
-// that deletes a checkpoint adds to them; nothing deletes them. It has about
-// 100 bytes, and does not grow.
-
-const pastDo = "delete the row: nothing but the number of records that were ever applied is lost"
-
-// DecodePast decodes the counts of the shards whose checkpoints are deleted; row is nil if
-// there is none. The error wraps ErrRow.
-func DecodePast(row value.Item) (c Counts, err error) {
-	err = readTagged(row, &c, pastDo)
-	return c, err
-}
-
-// AddPast adds the counts of a checkpoint that is about to be deleted. Write both in one
-// transaction.
-func AddPast(at store.Ref, n Counts) store.Write { return store.Write{Ref: at, Ops: n.ops()} }

@@ -68,20 +68,3 @@ func TestCheckpointRow(t *testing.T) {
 		t.Error("a checkpoint is dropped where it was read, and done")
 	}
 }
-
-func TestPastRow(t *testing.T) {
-	o, at := ownTable(t), owntable.PastShards("gallery")
-	for i := range 2 {
-		if !o.writes(owntable.AddPast(at, owntable.Counts{Applied: 5, Dead: 1})) {
-			t.Fatal("counts are not added")
-		}
-		if n, err := owntable.DecodePast(o.row(at)); err != nil || n != (owntable.Counts{Applied: 5 * (i + 1), Dead: i + 1}) {
-			t.Errorf("%+v, %v", n, err)
-		}
-	}
-	_, err := owntable.DecodePast(o.row(at).With(value.Attr{Name: "dead", Value: value.OfBool(true)}))
-	o.unread(err, "dead")
-	if n, err := owntable.DecodePast(nil); err != nil || n != (owntable.Counts{}) {
-		t.Errorf("%+v, %v", n, err)
-	}
-}

@@ -16,7 +16,6 @@
 //	follow|MODEL|E.F|ROW  s HASH    one row that follows it
 //	check|MODEL|GROUP     s SHARD   the frontier of a shard: all records up to it are applied
 //	tail|MODEL|SHARD      s POSITION marks of records for which a function's checkpoint has no room
-//	past|MODEL            s ""      the counts of the shards whose checkpoints were deleted
 //	lease|MODEL           s ""      lease: which process reads the streams
 //	stream|MODEL          s TABLE   which streams of a table are read
 //	jobs|MODEL            s HASH    a long list that is being processed in pieces
@@ -238,9 +237,6 @@ func CheckpointOf(model, shardKey string) store.Ref {
 
 // Checkpoints returns the partition key of a model's checkpoints.
 func Checkpoints(model string) string { return "check|" + model }
-
-// PastShards refers to the row with the counts of the shards of a model that are over.
-func PastShards(model string) store.Ref { return Ref("past|"+model, "") }
 
 // Kind returns the kind of the rows with the given partition key: the key's first word,
 // such as "check" or "ledger".

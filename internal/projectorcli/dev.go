@@ -341,7 +341,7 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 	})
 }
 
-// printHints prints where everything is and commands to try. Each query that it suggests has rows, and each row that it suggests to
+// printHints prints the address and commands to try. Each query that it suggests has rows, and each row that it suggests to
 // delete is there: they are asked first.
 func (c *devCommand) printHints(p *program, s *system.System, h http.Handler, base string) {
 	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))

@@ -43,6 +43,7 @@ type world struct {
 
 	forgetful atomic.Bool
 	notes     atomic.Int64 // of gaps
+	dropped   atomic.Int64 // records of checkpoints that were deleted
 	watched   atomic.Int64 // records handed to reader.Options.Records
 
 	mu    sync.Mutex
@@ -173,7 +174,11 @@ func (p *process) Write(ctx context.Context, ws []store.Write) ([]store.Outcome,
 			return nil, err
 		}
 	}
+	rows, _ := p.Store.Get(ctx, []store.Ref{ws[0].Ref})
 	out, err := p.Store.Write(ctx, ws)
+	if ws[0].Delete && err == nil && out[0].Err == nil {
+		p.world.noteDropped(rows[0])
+	}
 	return out, errors.Join(err, p.pass()) // it happened, and nobody knows
 }
 
@@ -451,6 +456,13 @@ func TestGracefulStop(t *testing.T) {
 	}
 }
 
+// noteDropped counts the records of a checkpoint that was deleted.
+func (w *world) noteDropped(row value.Item) {
+	if is, err := owntable.DecodeCheckpoint(row); err == nil {
+		w.dropped.Add(int64(is.Applied + is.Skipped + is.Dead))
+	}
+}
+
 // countsEachOnce waits until as many records are counted as the stream had.
 func (w *world) countsEachOnce() {
 	w.Helper()
@@ -461,7 +473,7 @@ func (w *world) countsEachOnce() {
 		w.mu.Lock()
 		read := len(w.read)
 		w.mu.Unlock()
-		switch n := total.Applied + total.Skipped + total.Dead; {
+		switch n := total.Applied + total.Skipped + total.Dead + int(w.dropped.Load()); {
 		case n == read:
 			return
 		case n > read || time.Now().After(deadline):

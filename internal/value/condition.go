@@ -159,11 +159,3 @@ func Asked(have, want Value) bool {
 	return text != "" && text == Scalar(want)
 }
 
-// Less compares in the order of keys, but times by when they are: one may be written with a
-// fraction of a second and another without.
-func Less(have, limit Value) bool {
-	if c, ok := CompareTimes(have, limit); ok {
-		return c < 0
-	}
-	return have.Kind() == limit.Kind() && Compare(have, limit) < 0
-}

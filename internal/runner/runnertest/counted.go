@@ -10,15 +10,9 @@ import (
 	"weir/internal/store"
 )
 
-// Counted returns the counts of all records that were passed, over all runs: those
-// of its checkpoints, and those of checkpoints that were forgotten.
+// Counted returns the counts of all records that were passed, over all runs, but for those of shards whose checkpoints are
+// forgotten.
 func Counted(ctx context.Context, r *runner.Runner) (n runner.Counts, err error) {
-	gone, err := r.GetRow(ctx, owntable.PastShards(r.Model.Name))
-	if err != nil {
-		return n, err
-	}
-	past, err := owntable.DecodePast(gone)
-	n = runner.Counts(past)
 	for row, failed := range store.EachRow(ctx, r.Store, owntable.RowsOf(owntable.Checkpoints(r.Model.Name))) {
 		if failed != nil {
 			return n, failed
