@@ -158,4 +158,3 @@ func Asked(have, want Value) bool {
 	text := Scalar(have)
 	return text != "" && text == Scalar(want)
 }
-
