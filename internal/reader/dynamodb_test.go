@@ -106,8 +106,7 @@ func (w *watched) until(what string, have func() int, want int) {
 	}
 }
 
-// TestShardsAreForgottenOnDynamoDB says that nothing is kept of a shard that is over
-// but what it counted.
+// TestShardsAreForgottenOnDynamoDB says that nothing is kept of a shard that is over.
 func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 	w := watch(t)
 	s := &ending{Store: w.db}
@@ -126,8 +125,5 @@ func TestShardsAreForgottenOnDynamoDB(t *testing.T) {
 	s.ended.Store(true)
 	s.forgotten.Store(true)
 	w.until("rows of a shard that is over", func() int { return kept(owntable.Checkpoints("gallery")) }, 0)
-	if n := w.applied(); n != 3 {
-		t.Errorf("%d records are counted", n)
-	}
 	stop()
 }
