@@ -122,7 +122,7 @@ func OpenModels(ctx context.Context, at system.Place, models []*model.Model, o s
 		return nil, Usage("a table does not exist, the model's or weir's own: %v; %s makes what is missing, and changes nothing else", err, models[0].Command("deploy tables"))
 	}
 	if url := ServerOf(err, at.Directory()); url != "" {
-		err = fmt.Errorf("%w; it serves at %s", err, url)
+		err = fmt.Errorf("%w; it serves at %s, where its console verifies and explains values", err, url)
 	}
 	if err == nil && !at.AWS { // this process has the directory, so nothing serves there yet
 		noServer(at.Directory())
