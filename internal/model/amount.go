@@ -91,7 +91,7 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 	}
 	if v, beyond = sum.Number(); beyond == nil {
 		if want := checkSummable(v, a.whole); want != "" {
-			beyond = fmt.Errorf("the number %.40q, not %s", v.Text(), want)
+			beyond = fmt.Errorf("the number %s, not %s", quoteShort(v.Text()), want)
 		}
 	}
 	return v, nil, beyond

@@ -180,6 +180,7 @@ func TestUnfitSays(t *testing.T) {
 	}{
 		{open, value.OfString(""), "a is an empty string, not X"},
 		{open, value.OfString("b"), `a is the string "b", not X`},
+		{open, value.OfString(strings.Repeat("1", 41)), `a is the string "` + strings.Repeat("1", 40) + `…", not X`},
 		{open, value.OfList(), "a is a list, not X"},
 		{hidden, value.OfString(""), "a is the string (hidden), not X"},
 		{hidden, value.OfString("b"), "a is the string (hidden), not X"},
