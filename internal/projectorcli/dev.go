@@ -341,8 +341,8 @@ func putFile(ctx context.Context, s *system.System, part *system.Part, path stri
 	})
 }
 
-// printHints prints the address and commands to try. Each query that it suggests has rows, and each row that it suggests to
-// delete is there: they are asked first.
+// printHints prints the address and commands to try. It asks each of them first, so that a query has rows, and a row that it suggests
+// to delete exists.
 func (c *devCommand) printHints(p *program, s *system.System, h http.Handler, base string) {
 	fmt.Fprintf(p.stderr, "%s on %s/v1, rows in %s%s. Try:\n\n", strings.Join(modelNames(s), ", "), base, c.Deployment().Dir(c.Data), cli.OfStage(&s.Names))
 	for _, part := range s.Models {
