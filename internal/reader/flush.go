@@ -158,9 +158,15 @@ func (c *consumer) untilDue() time.Duration {
 	return max(0, gatherTime-c.Runner.MonotonicNow().Sub(c.next.since))
 }
 
+// standsBy reports whether another process may read.
+func (c *consumer) standsBy() bool {
+	s, ok := c.sourceOf().(shared)
+	return ok && s.Fence() == 0
+}
+
 // catchesUp reports whether it is time to write documents that are pending. A process that stands by writes none.
 func (c *consumer) catchesUp() bool {
-	if s, ok := c.sourceOf().(shared); c.Runner.Index == nil || c.catching.done != nil || ok && s.Fence() == 0 {
+	if c.Runner.Index == nil || c.catching.done != nil || c.standsBy() {
 		return false
 	}
 	waited := c.Runner.MonotonicNow().Sub(c.catching.at)

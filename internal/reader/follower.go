@@ -199,7 +199,7 @@ func (s *Stepper) Step(ctx context.Context) (n int, left bool, err error) {
 		left = left || s.c.hasUnsaved() // a shard that has ended may have children now
 		err = s.c.flushAll(ctx)
 	}
-	return n, left || s.c.catching.owed, err
+	return n, left || s.c.catching.owed && !s.c.standsBy(), err
 }
 
 // Page is records of a shard that were read a while ago.

@@ -100,6 +100,13 @@ func TestWithout(t *testing.T) {
 	}
 }
 
+// TestStandbyRests: a process that loses its lease while documents are pending comes to rest; the one that reads writes them.
+func TestStandbyRests(t *testing.T) {
+	for _, f := range Many(t.Context(), load(t, "testdata/parts.yaml"), 1015, 1, Options{Faults: Kinds}).Failed {
+		t.Errorf("%s\n%v", f.Again, f.Failures)
+	}
+}
+
 // TestBulk is the short form with replays in bulk, by processes that die of their disk.
 func TestBulk(t *testing.T) {
 	r := many(t, 0, soaktest.Count(2, 5), Options{Bulk: true}) // of each model
