@@ -88,9 +88,9 @@ func readText(a *model.Attribute, v value.Value) (value.Value, string) {
 	}
 	if len(a.Enum) > 0 && !slices.Contains(a.Enum, s) {
 		if meant := model.Meant(s, a.Enum); meant != "" && !a.Hidden {
-			return v, "is never " + quoteText(s) + meant
+			return v, "is never " + value.QuoteShort(s) + meant
 		}
-		return v, "must be one of " + strings.Join(a.Enum, ", ") + notThis + quoteText(s)
+		return v, "must be one of " + strings.Join(a.Enum, ", ") + notThis + value.QuoteShort(s)
 	}
 	if a.Max == 0 || len(s) <= a.Max {
 		return v, ""
@@ -194,17 +194,9 @@ func describeValue(v value.Value) string {
 	case value.List:
 		return "an array"
 	case value.String:
-		return quoteText(v.Text())
+		return value.QuoteShort(v.Text())
 	}
 	return string(value.AppendPlain(nil, v))
-}
-
-// quoteText is a text in quotes; of a long text it is the beginning.
-func quoteText(s string) string {
-	if utf8.RuneCountInString(s) > 40 {
-		s = string([]rune(s)[:40]) + "…"
-	}
-	return strconv.Quote(s)
 }
 
 // formatNumber is a number for a message.

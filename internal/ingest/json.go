@@ -74,7 +74,7 @@ func ReadCommand(line []byte) (c Command, err error) {
 		switch a.Name {
 		case "op", "entity", "item", "idempotencyKey", "ifMatch":
 		default:
-			say("a command has no " + quoteText(a.Name) + "; it has op, entity, item, idempotencyKey and ifMatch")
+			say("a command has no " + value.QuoteShort(a.Name) + "; it has op, entity, item, idempotencyKey and ifMatch")
 		}
 	}
 	if len(r.Problems) > 0 {

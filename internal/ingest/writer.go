@@ -12,6 +12,7 @@ import (
 	"weir/internal/model"
 	"weir/internal/query"
 	"weir/internal/store"
+	"weir/internal/value"
 )
 
 // Writer checks commands against a model and writes them. It may be used by many
@@ -105,7 +106,7 @@ func (w *Writer) checkCommand(c Command, from env) (*checked, *Refusal) {
 	switch c.Op {
 	case Create, Put, Update, Delete:
 	default:
-		return nil, newRefusal(Invalid, "", "op must be create, put, update or delete, not %s", quoteText(string(c.Op)))
+		return nil, newRefusal(Invalid, "", "op must be create, put, update or delete, not %s", value.QuoteShort(string(c.Op)))
 	}
 	f := w.forms[c.Entity]
 	if f == nil || f.Derived {
@@ -137,5 +138,5 @@ func (w *Writer) noEntity(name string, f *form) *Refusal {
 			names = append(names, e.Name)
 		}
 	}
-	return newRefusal(Invalid, "", "%s has no entity %s%s", w.Model.Name, quoteText(name), model.Meant(name, names))
+	return newRefusal(Invalid, "", "%s has no entity %s%s", w.Model.Name, value.QuoteShort(name), model.Meant(name, names))
 }

@@ -91,7 +91,7 @@ func (a *Amount) Of(row value.Item) (v value.Value, unfit *Unfit, beyond error) 
 	}
 	if v, beyond = sum.Number(); beyond == nil {
 		if want := checkSummable(v, a.whole); want != "" {
-			beyond = fmt.Errorf("the number %s, not %s", quoteShort(v.Text()), want)
+			beyond = fmt.Errorf("the number %s, not %s", value.QuoteShort(v.Text()), want)
 		}
 	}
 	return v, nil, beyond

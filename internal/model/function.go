@@ -87,7 +87,7 @@ func (s *Source) Additions(row value.Item) (out []Addition, is bool, err error) 
 	for _, a := range added {
 		key, fits := s.targetOf(a.To, row)
 		if want := checkSummable(a.Amount, false); err == nil && want != "" {
-			err = fmt.Errorf("it adds the number %s, not %s", quoteShort(a.Amount.Text()), want)
+			err = fmt.Errorf("it adds the number %s, not %s", value.QuoteShort(a.Amount.Text()), want)
 		}
 		if err == nil && !fits {
 			err = fmt.Errorf("it adds to no key of %s, which has %s", s.Tally.Target.Name, strings.Join(s.Tally.Target.KeyNames(), ", "))

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -47,19 +46,11 @@ func (u *Unfit) String() string {
 	case u.Field.Declared != nil && u.Field.Declared.Hidden:
 		found = fmt.Sprintf("the %s (hidden)", u.Value.Kind())
 	case s != "":
-		found = fmt.Sprintf("the %s %s", u.Value.Kind(), quoteShort(s))
+		found = fmt.Sprintf("the %s %s", u.Value.Kind(), value.QuoteShort(s))
 	case u.Value.Kind() == value.String:
 		found = "an empty string"
 	}
 	return fmt.Sprintf("%s is %s, not %s", u.Field.Name, found, u.Want)
-}
-
-// quoteShort quotes a text. One of more than 40 characters ends in …, since the beginning of a number is another number.
-func quoteShort(s string) string {
-	if short := fmt.Sprintf("%.40s", s); short != s {
-		s = short + "…"
-	}
-	return strconv.Quote(s)
 }
 
 // Input is the part of the rows of one entity that a derivation reads.

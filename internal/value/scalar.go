@@ -1,6 +1,10 @@
 package value
 
-import "encoding/base64"
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+)
 
 // Scalar returns the text of a value for use inside a key: the text of a string or number,
 // "true" or "false" for a boolean, and "" for any other kind.
@@ -28,4 +32,12 @@ func ParseAs(kind Kind, text string) (Value, error) {
 		return OfBinary(string(b)), err
 	}
 	return OfString(text), nil
+}
+
+// QuoteShort quotes a text for a message. One of more than 40 characters ends in …, since the beginning of a number is another number.
+func QuoteShort(s string) string {
+	if short := fmt.Sprintf("%.40s", s); short != s {
+		s = short + "…"
+	}
+	return strconv.Quote(s)
 }
