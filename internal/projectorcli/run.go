@@ -304,11 +304,9 @@ func (c *runCommand) following(s *system.System, log *slog.Logger, told *metrics
 		}
 		if s.OwnsIndexes() {
 			o.Taken = func(ctx context.Context) error { return s.TakeIndexes(ctx, part) }
+			s.HoldIndexes(part, func() bool { return held[part.Model.Name].Fence() != 0 })
 		}
 		f := reader.NewLeased(part.Runner, o)
-		if s.OwnsIndexes() {
-			s.HoldIndexes(part, func() bool { return f.Fence() != 0 })
-		}
 		of.Shards, of.Stopped = f.Status, f.Stopped
 		held[part.Model.Name] = f
 	}

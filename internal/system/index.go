@@ -45,7 +45,7 @@ type generation struct {
 	hash    string
 	driver  string
 	indexes map[string]string // by index, the hash of its definition
-	term    atomic.Int64      // how often the indexes were made again by TakeIndexes, and 1
+	term    atomic.Int64      // 1, and how often the indexes were made again
 	reached atomic.Int64      // searches may be answered while this is the term
 	named   atomic.Bool       // this program had the catalog name it
 	holds   func() bool       // set where the indexes are this process's own: whether it reads, so that they have every change
@@ -236,17 +236,22 @@ func (s *System) TakeIndexes(ctx context.Context, p *Part) error {
 	if err != nil || g == nil {
 		return err
 	}
-	if row.Search != g.hash {
-		g.term.Add(1)
-		if err := s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true }); err != nil {
-			return err
-		}
-		if err := s.late.leaveIndex()(); err != nil {
-			return err
-		}
-		return s.nameGeneration(ctx, g)
+	if row.Search == g.hash {
+		return s.NameIndexes(ctx)
 	}
-	return s.NameIndexes(ctx)
+	if err := s.emptyIndexes(ctx, g); err != nil {
+		return err
+	}
+	return s.nameGeneration(ctx, g)
+}
+
+// emptyIndexes refuses searches, and has the next Reach make the indexes of a generation again, empty, and fill them.
+func (s *System) emptyIndexes(ctx context.Context, g *generation) error {
+	g.term.Add(1)
+	if err := s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true }); err != nil {
+		return err
+	}
+	return s.late.leaveIndex()()
 }
 
 // isBuilding refuses to take the place of a generation that another program is building: the older of two programs that are

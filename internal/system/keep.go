@@ -114,13 +114,8 @@ func (s *System) IndexAgain(ctx context.Context, p *Part, progress func(Filling)
 	if g == nil {
 		return nil
 	}
-	g.reached.Store(0)
-	err := s.changeGeneration(ctx, g, func(row *owntable.GenerationRow) bool { *row = g.unfilled(); return true })
-	if err == nil {
-		err = s.late.leaveIndex()()
+	if err := s.emptyIndexes(ctx, g); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.Reach(ctx, progress)
-	}
-	return err
+	return s.Reach(ctx, progress)
 }

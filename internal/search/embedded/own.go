@@ -15,6 +15,9 @@ import (
 	"weir/internal/store"
 )
 
+// idFile has the id of a directory.
+const idFile = "ID"
+
 // Own takes a directory of indexes for this process, until release is closed or the process ends, and returns the id of the directory,
 // which is made once. A directory whose id was lost is another one, and its indexes are filled again. The error wraps
 // store.ErrOwned if another process has the directory.
@@ -29,13 +32,12 @@ func Own(dir string) (id string, release io.Closer, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: another process has the search index in %s; stop it, or use another directory", store.ErrOwned, dir)
 	}
-	name := filepath.Join(dir, "ID")
-	was, err := os.ReadFile(name)
+	was, err := os.ReadFile(filepath.Join(dir, idFile))
 	if id = strings.TrimSpace(string(was)); err == nil && id != "" {
 		return id, release, nil
 	}
 	id = rand.Text()
-	if err := os.WriteFile(name, []byte(id+"\n"), 0o644); err != nil {
+	if err := replaceFile(dir, idFile, []byte(id+"\n")); err != nil {
 		return "", nil, errors.Join(fmt.Errorf("the directory of the search index: %w", err), release.Close())
 	}
 	return id, release, nil
