@@ -135,7 +135,7 @@ func TestOldBatchesAreDropped(t *testing.T) {
 	}
 }
 
-// TestForgetShard says that the checkpoint of a shard goes, and only while nobody has moved it.
+// TestForgetShard: the checkpoint of a shard is deleted, unless another process has moved it.
 func TestForgetShard(t *testing.T) {
 	m, err := model.Load("gallery")
 	failtest.On(t, err)

@@ -21,7 +21,7 @@ type Gathered struct {
 func NewGathered(m *model.Model) *Gathered { return &Gathered{model: m} }
 
 // Fold takes in a change, with the links that ended with copies. It reports whether there
-// was anything, and calls asks with what follows what the change says.
+// was anything, and calls asks with each rule that follows a value of the change.
 func (g *Gathered) Fold(c *projections.Change, left []Unfollow, f *projections.Faults, asks func(*model.Follow)) bool {
 	values := Fold(c, f)
 	for _, v := range values {
